@@ -1,0 +1,79 @@
+# NoETL in Go. `make help` lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+GO      ?= go
+BIN     ?= bin
+DATA    ?= .noetl
+FUZZTIME ?= 20s
+BENCH   ?= .
+TOOL    := $(GO) tool -modfile=tools.mod
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
+
+.PHONY: build run test check deps race bench fuzz fmt clean help
+
+build: ## build the program into bin/noetl
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
+
+run: build ## start the whole system on this machine, page at http://127.0.0.1:8082
+	@echo "NoETL at http://127.0.0.1:8082, data in $(DATA); Ctrl-C stops it"
+	$(BIN)/noetl server --data-dir $(DATA)
+
+test: deps check race ## everything CI runs: tools, static checks, all tests under the race detector
+
+# What the tests need beyond Go. Nothing is installed when it is there already,
+# and machines without apt are told what to install.
+deps: ## install PostgreSQL and python3 for the tests when they are missing (Debian)
+	@need=(); \
+	command -v python3 >/dev/null || need+=(python3); \
+	command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql); \
+	if (( $${#need[@]} == 0 )); then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then echo "install first: $${need[*]}" >&2; exit 1; fi; \
+	sudo=; if (( $$(id -u) != 0 )); then sudo=sudo; fi; \
+	echo "installing $${need[*]}"; \
+	log=$$(mktemp); \
+	{ $$sudo apt-get update -qq && \
+	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$${need[@]}"; } \
+	  >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; \
+	rm -f "$$log"
+
+check: ## formatting, vet, staticcheck and the architecture rules
+	@files=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [[ -n $$files ]]; then echo "not formatted, run 'make fmt':" >&2; echo "$$files" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	$(GO) test -count=1 ./internal/archtest
+
+# -json lets us count what ran, so that a silently skipped suite shows. The
+# plain text of failing tests is printed as it would be without it.
+race: ## all tests under the race detector, with counts
+	@mkdir -p $(BIN)
+	@set +e; \
+	NOETL_TEST_REQUIRE_PG=1 $(GO) test -race -timeout 12m -json ./... >$(BIN)/test.json; code=$$?; \
+	python3 .ci/summary.py $(BIN)/test.json; \
+	exit $$code
+
+bench: ## benchmarks; BENCH=pattern selects
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
+	  for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2); do \
+	    echo "$$name in $$(dirname "$$file")"; \
+	    $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+	  done; \
+	done
+
+fmt: ## format all Go files
+	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+clean: ## remove what was built; keeps the data of `make run`
+	rm -rf $(BIN) coverage.out
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+type registerBody struct {
+	Content      string `json:"content"`
+	ResourceType string `json:"resource_type"`
+}
+
+type registerAnswer struct {
+	Status    string            `json:"status"`
+	Message   string            `json:"message"`
+	Path      string            `json:"path"`
+	Version   int               `json:"version"`
+	CatalogID event.StringID    `json:"catalog_id"`
+	Kind      string            `json:"kind"`
+	Warnings  playbook.Problems `json:"warnings,omitempty"`
+}
+
+func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
+	body := registerBody{ResourceType: "Playbook"}
+	if err := decode(r, &body, false); err != nil {
+		return err
+	}
+	if strings.TrimSpace(body.Content) == "" {
+		return event.Errorf(event.Invalid, "content: want the YAML of the resource")
+	}
+	reg, err := s.opt.Plane.Register(r.Context(), control.RegisterRequest{Content: body.Content, ResourceType: body.ResourceType})
+	if err != nil {
+		return err
+	}
+	e := reg.Entry
+	return respond(w, registerAnswer{
+		Status:    "success",
+		Message:   fmt.Sprintf("Resource '%s' version '%d' registered.", e.Path, e.Version),
+		Path:      e.Path,
+		Version:   e.Version,
+		CatalogID: event.StringID(e.CatalogID),
+		Kind:      e.Kind,
+		Warnings:  reg.Problems,
+	})
+}
+
+// entryView is a catalog entry on the wire: every key is always there.
+type entryView struct {
+	CatalogID event.StringID  `json:"catalog_id"`
+	Path      string          `json:"path"`
+	Kind      string          `json:"kind"`
+	Version   int             `json:"version"`
+	Content   string          `json:"content"`
+	Layout    json.RawMessage `json:"layout"`
+	Payload   json.RawMessage `json:"payload"`
+	Meta      json.RawMessage `json:"meta"`
+	CreatedAt time.Time       `json:"created_at"`
+}
+
+func viewEntry(e store.Entry) entryView {
+	return entryView{
+		CatalogID: event.StringID(e.CatalogID),
+		Path:      e.Path,
+		Kind:      e.Kind,
+		Version:   e.Version,
+		Content:   e.Content,
+		Payload:   orNull(e.Payload),
+		Meta:      orNull(e.Meta),
+		CreatedAt: e.CreatedAt.UTC(),
+	}
+}
+
+func orNull(b []byte) json.RawMessage {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+type entriesBody struct {
+	ResourceType string `json:"resource_type"`
+	Path         string `json:"path"`
+	Limit        int    `json:"limit"`
+	Offset       int    `json:"offset"`
+}
+
+func (s *Server) entries(w http.ResponseWriter, r *http.Request) error {
+	var body entriesBody
+	if err := decode(r, &body, true); err != nil {
+		return err
+	}
+	if body.Limit < 0 || body.Offset < 0 {
+		return event.Errorf(event.Invalid, "limit and offset must not be negative")
+	}
+	list, err := s.opt.Plane.Entries(r.Context(), store.EntryFilter{
+		Kind: strings.ToLower(body.ResourceType), Path: body.Path, Limit: body.Limit, Offset: body.Offset,
+	})
+	if err != nil {
+		return err
+	}
+	views := make([]entryView, len(list))
+	for i, e := range list {
+		views[i] = viewEntry(e)
+	}
+	return respond(w, struct {
+		Entries []entryView `json:"entries"`
+	}{views})
+}
+
+// paths answers older clients that only want to offer names to choose from.
+func (s *Server) paths(w http.ResponseWriter, r *http.Request) error {
+	list, err := s.opt.Plane.Entries(r.Context(), store.EntryFilter{Kind: strings.ToLower(r.PathValue("kind"))})
+	if err != nil {
+		return err
+	}
+	paths, seen := []string{}, map[string]bool{}
+	for _, e := range list {
+		if !seen[e.Path] {
+			seen[e.Path] = true
+			paths = append(paths, e.Path)
+		}
+	}
+	return respond(w, paths)
+}
+
+type entryBody struct {
+	CatalogID event.ID `json:"catalog_id"`
+	Path      string   `json:"path"`
+	Version   version  `json:"version"`
+}
+
+func (s *Server) entry(w http.ResponseWriter, r *http.Request) error {
+	var body entryBody
+	if err := decode(r, &body, false); err != nil {
+		return err
+	}
+	if body.CatalogID == 0 && body.Path == "" {
+		return event.Errorf(event.Invalid, "either catalog_id or path is needed")
+	}
+	e, err := s.opt.Plane.Entry(r.Context(), control.EntryRef{
+		CatalogID: body.CatalogID, Path: body.Path, Version: int(body.Version),
+	})
+	if err != nil {
+		return body.missing(err)
+	}
+	return respond(w, viewEntry(e))
+}
+
+func (b entryBody) missing(err error) error {
+	if b.CatalogID != 0 {
+		return renamed(err, "Catalog entry not found: %d", b.CatalogID)
+	}
+	if b.Version != 0 {
+		return renamed(err, "Resource not found: %s version %d", b.Path, b.Version)
+	}
+	return renamed(err, "Resource not found: %s", b.Path)
+}

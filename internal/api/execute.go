@@ -1,0 +1,74 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+type executeBody struct {
+	Path         string   `json:"path"`
+	CatalogID    event.ID `json:"catalog_id"`
+	Version      version  `json:"version"`
+	Payload      object   `json:"payload"`
+	Workload     object   `json:"workload"` // older name of payload
+	ParentID     event.ID `json:"parent_execution_id"`
+	Pool         string   `json:"execution_pool"`
+	Trace        object   `json:"trace"`
+	ResourceKind string   `json:"resource_kind"`
+	Dedup        value    `json:"dedup"`
+}
+
+func (b executeBody) check() error {
+	if b.Path == "" && b.CatalogID == 0 {
+		return event.Errorf(event.Invalid, "either path or catalog_id is needed")
+	}
+	switch strings.ToLower(b.ResourceKind) {
+	case "", "playbook", "agent":
+	default:
+		return event.Errorf(event.Invalid, "resource_kind: want playbook or agent, got %q", b.ResourceKind)
+	}
+	// Starting twice what was meant to start once is worse than not starting.
+	if len(b.Dedup) > 0 {
+		e := event.Errorf(event.Invalid, "dedup: this server does not de-duplicate starts")
+		e.Remedy = "leave dedup out and make the playbook idempotent"
+		return e
+	}
+	return nil
+}
+
+type executeAnswer struct {
+	ExecutionID       event.StringID `json:"execution_id"`
+	Status            string         `json:"status"`
+	CommandsGenerated int            `json:"commands_generated"`
+}
+
+func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
+	var body executeBody
+	if err := decode(r, &body, false); err != nil {
+		return err
+	}
+	if err := body.check(); err != nil {
+		return err
+	}
+	payload := body.Payload
+	if payload == nil {
+		payload = body.Workload
+	}
+	a, err := s.opt.Plane.Execute(r.Context(), control.ExecuteRequest{
+		Path:              body.Path,
+		CatalogID:         body.CatalogID,
+		Version:           int(body.Version),
+		Payload:           json.RawMessage(payload),
+		ParentExecutionID: body.ParentID,
+		Pool:              body.Pool,
+		Trace:             json.RawMessage(body.Trace),
+	})
+	if err != nil {
+		return err
+	}
+	return respond(w, executeAnswer{event.StringID(a.ExecutionID), a.Status, a.CommandsGenerated})
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/playbook"
+)
+
+// retryAfter is the pause, in seconds, asked of clients that should try again.
+const retryAfter = "2"
+
+// statusOf is the one place where codes become HTTP statuses.
+var statusOf = map[event.Code]int{
+	event.Invalid:      http.StatusUnprocessableEntity,
+	event.BadRequest:   http.StatusBadRequest,
+	event.NotFound:     http.StatusNotFound,
+	event.Conflict:     http.StatusConflict,
+	event.Unauthorized: http.StatusUnauthorized,
+	event.Forbidden:    http.StatusForbidden,
+	event.Limit:        http.StatusRequestEntityTooLarge,
+	event.Unavailable:  http.StatusServiceUnavailable,
+	event.Internal:     http.StatusInternalServerError,
+}
+
+// failure is the body of every answer that is not a success.
+type failure struct {
+	Message  string            `json:"error"`
+	Status   int               `json:"status"`
+	Code     string            `json:"code,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
+	Remedy   string            `json:"remedy,omitempty"`
+	ID       string            `json:"id,omitempty"` // finds the cause in the server's log
+	Problems playbook.Problems `json:"problems,omitempty"`
+}
+
+func (f *failure) Error() string { return f.Message }
+
+// failureOf translates err. Errors without a code are our own fault: the caller
+// gets an id, and only the log gets the text.
+func failureOf(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	e, ok := errors.AsType[*event.Error](err)
+	switch {
+	case ok:
+	case errors.Is(err, context.DeadlineExceeded):
+		e = event.Errorf(event.Unavailable, "the request took too long")
+	case errors.Is(err, context.Canceled):
+		e = event.Errorf(event.Unavailable, "the request was given up")
+	default:
+		return internalFailure()
+	}
+	f := &failure{Message: e.Message, Status: statusOf[e.Code], Code: string(e.Code), Reason: e.Reason, Remedy: e.Remedy}
+	if f.Status == 0 {
+		return internalFailure()
+	}
+	if ps, ok := errors.AsType[playbook.Problems](err); ok {
+		f.Problems = ps
+	}
+	if f.Status == http.StatusInternalServerError {
+		f.ID = rand.Text()[:12]
+	}
+	return f
+}
+
+func internalFailure() *failure {
+	id := rand.Text()[:12]
+	return &failure{
+		Message: "internal error " + id,
+		Status:  http.StatusInternalServerError,
+		Code:    string(event.Internal),
+		ID:      id,
+		Remedy:  "look for this id in the server's log",
+	}
+}
+
+func (f *failure) write(w http.ResponseWriter) {
+	if f.Status == http.StatusServiceUnavailable || f.Reason == "active_claim" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	body, err := json.Marshal(f)
+	if err != nil { // a failure holds only strings and numbers
+		panic("encode failure: " + err.Error())
+	}
+	writeBody(w, f.Status, body)
+}
+
+// renamed gives a NotFound error the words this route promises its clients;
+// other errors pass unchanged.
+func renamed(err error, format string, args ...any) error {
+	if err == nil || event.CodeOf(err) != event.NotFound {
+		return err
+	}
+	e := event.Errorf(event.NotFound, format, args...)
+	e.Err = err
+	return e
+}

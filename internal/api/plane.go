@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// Plane is what the API needs of the control plane. *control.Plane is one.
+type Plane interface {
+	Catalog
+	Commands
+	Executions
+	// Health tells which dependencies answer.
+	Health(ctx context.Context) control.Health
+}
+
+// Catalog registers and finds resources.
+type Catalog interface {
+	Register(ctx context.Context, r control.RegisterRequest) (control.Registration, error)
+	Entry(ctx context.Context, ref control.EntryRef) (store.Entry, error)
+	Entries(ctx context.Context, f store.EntryFilter) ([]store.Entry, error)
+}
+
+// Commands is the side workers talk to.
+type Commands interface {
+	Claim(ctx context.Context, r event.ClaimRequest) (*event.Command, error)
+	Command(ctx context.Context, execution, eventID event.ID) (*event.Command, error)
+	Report(ctx context.Context, r event.Report) (event.ReportAnswer, error)
+	Heartbeat(ctx context.Context, beats []event.Heartbeat) ([]event.HeartbeatAnswer, error)
+	Release(ctx context.Context, h event.Heartbeat) error
+}
+
+// Executions starts, stops and shows executions.
+type Executions interface {
+	Execute(ctx context.Context, r control.ExecuteRequest) (control.ExecuteAnswer, error)
+	Cancel(ctx context.Context, id event.ID, r control.CancelRequest) (control.CancelAnswer, error)
+	Execution(ctx context.Context, id event.ID) (store.Execution, error)
+	Executions(ctx context.Context, f store.ExecutionFilter) ([]store.Execution, error)
+	Events(ctx context.Context, id event.ID, after int64, limit int) ([]event.Event, error)
+	Workload(ctx context.Context, id event.ID) (json.RawMessage, error)
+	Outcome(ctx context.Context, id event.ID) ([]engine.StepOutcome, error)
+	Watch(id event.ID) (wake <-chan struct{}, stop func())
+}

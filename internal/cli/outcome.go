@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// outcome is what `run --json` and `execute --wait --json` print as the last
+// line of stdout.
+type outcome struct {
+	ExecutionID event.StringID         `json:"execution_id"`
+	Status      string                 `json:"status"`
+	DurationMS  int64                  `json:"duration_ms"`
+	Error       string                 `json:"error,omitempty"`
+	Steps       map[string]stepOutcome `json:"steps"`
+}
+
+// stepOutcome is one step of an outcome. Result is what the step's name shows
+// to later steps.
+type stepOutcome struct {
+	Status string          `json:"status"`
+	Runs   int             `json:"runs"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// timedOut is the status of an execution nobody waited for any longer.
+const timedOut = "TIMED_OUT"
+
+// finish prints the outcome and turns it into the exit code.
+func (o outcome) finish(env *Env, asJSON bool, p *progress) error {
+	if asJSON {
+		b, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("encode outcome: %w", err)
+		}
+		fmt.Fprintln(env.Stdout, string(b))
+	} else {
+		p.end(o)
+	}
+	switch o.Status {
+	case event.StatusCompleted:
+		return nil
+	case timedOut:
+		return exit(ExitTimedOut)
+	}
+	return exit(ExitFailed)
+}
+
+// durationOf is the time between two instants in milliseconds, for people and
+// machines alike.
+func durationOf(from, to time.Time) int64 {
+	if from.IsZero() || to.Before(from) {
+		return 0
+	}
+	return to.Sub(from).Milliseconds()
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/jinja"
+)
+
+// payloadFlags are the ways to give an execution its input.
+type payloadFlags struct {
+	Payload string   `help:"Input as a JSON object; its keys replace those of the workload. @FILE reads a file." placeholder:"JSON" aliases:"workload"`
+	Set     []string `help:"Set one key of the input; the value is JSON if it reads as JSON, else text." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+// value merges --payload and --set; --set wins.
+func (f payloadFlags) value() (json.RawMessage, error) {
+	text := f.Payload
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, invalidf("read payload: %v", err)
+		}
+		text = string(b)
+	}
+	out := jinja.NewDict(len(f.Set))
+	if strings.TrimSpace(text) != "" {
+		v, err := jinja.FromJSON([]byte(text))
+		if err != nil {
+			return nil, invalidf("--payload is not JSON: %v", err)
+		}
+		d, ok := v.(*jinja.Dict)
+		if !ok {
+			return nil, invalidf("--payload must be a JSON object such as '{\"name\": \"x\"}'")
+		}
+		out = d
+	}
+	for _, kv := range f.Set {
+		k, text, ok := strings.Cut(kv, "=")
+		if !ok || k == "" {
+			return nil, invalidf("--set %q: want KEY=VALUE", kv)
+		}
+		var v any = text
+		if parsed, err := jinja.FromJSON([]byte(text)); err == nil {
+			v = parsed
+		}
+		out.Set(k, v)
+	}
+	if out.Len() == 0 {
+		return nil, nil
+	}
+	return jinja.ToJSON(out)
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// progress shows an execution as it happens, from its log alone: a live view
+// that redraws itself on a terminal, one line per change elsewhere.
+type progress struct {
+	out   io.Writer
+	live  bool
+	quiet bool
+	width int
+	start time.Time
+	steps []*stepLine
+	drawn int
+}
+
+// stepLine is one step of the view.
+type stepLine struct {
+	name        string
+	status      string
+	runs        int
+	total, done int
+	failed      int
+	began, over time.Time
+	note        string
+}
+
+func newProgress(env *Env, quiet bool) *progress {
+	p := &progress{out: env.Stdout, live: env.Terminal && !quiet, quiet: quiet, width: env.Width}
+	if p.width < 40 {
+		p.width = 80
+	}
+	return p
+}
+
+// apply takes in one event.
+func (p *progress) apply(e event.Event) {
+	if p.start.IsZero() {
+		p.start = e.CreatedAt
+	}
+	switch e.Type.Canonical() {
+	case event.StepEnter:
+		p.entered(e)
+	case event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
+		p.commandEnded(e)
+	case event.StepExit, event.LoopDone:
+		p.ended(e.NodeName, event.StatusCompleted, "", e.CreatedAt)
+	case event.StepFailed:
+		p.ended(e.NodeName, event.StatusFailed, e.Error, e.CreatedAt)
+	case event.StepSkipped:
+		p.line(e.NodeName).began = e.CreatedAt
+		p.ended(e.NodeName, event.StatusSkipped, "", e.CreatedAt)
+	}
+	p.draw(e.CreatedAt)
+}
+
+func (p *progress) line(name string) *stepLine {
+	for _, s := range p.steps {
+		if s.name == name {
+			return s
+		}
+	}
+	s := &stepLine{name: name}
+	p.steps = append(p.steps, s)
+	return s
+}
+
+func (p *progress) entered(e event.Event) {
+	var d struct {
+		Context struct {
+			Expected int `json:"iterations_expected"`
+		} `json:"context"`
+	}
+	_ = json.Unmarshal(e.Result, &d)
+	s := p.line(e.NodeName)
+	s.runs++
+	s.status, s.began, s.total, s.done, s.failed, s.note = event.StatusRunning, e.CreatedAt, d.Context.Expected, 0, 0, ""
+}
+
+func (p *progress) commandEnded(e event.Event) {
+	s := p.line(e.NodeName)
+	if s.status != event.StatusRunning {
+		return
+	}
+	s.done++
+	ok := e.Type.Canonical() == event.CommandCompleted && e.Status != event.ToolError && e.Status != event.ToolTimeout
+	if !ok {
+		s.failed++
+		s.note = e.Error
+	}
+	if s.total > 0 {
+		return // the loop's own end closes the line
+	}
+	status := event.StatusCompleted
+	if !ok {
+		status = event.StatusFailed
+	}
+	p.ended(e.NodeName, status, e.Error, e.CreatedAt)
+}
+
+func (p *progress) ended(name, status, note string, at time.Time) {
+	s := p.line(name)
+	s.status, s.over, s.note = status, at, note
+	if !p.live && !p.quiet {
+		fmt.Fprintln(p.out, s.text(at, 0))
+	}
+}
+
+// draw redraws the live view in place.
+func (p *progress) draw(now time.Time) {
+	if !p.live {
+		return
+	}
+	var b strings.Builder
+	if p.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
+	}
+	for _, s := range p.steps {
+		b.WriteString("\r\x1b[2K" + s.colour() + s.text(now, p.width-1) + "\x1b[0m\n")
+	}
+	p.drawn = len(p.steps)
+	_, _ = io.WriteString(p.out, b.String())
+}
+
+// text is the line of a step: mark, name, what it did, how long it took. The
+// name column keeps lines under each other.
+func (s *stepLine) text(now time.Time, width int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %-20s", s.mark(), s.name)
+	switch {
+	case s.status == event.StatusSkipped:
+		b.WriteString(" skipped")
+	case s.total > 0:
+		fmt.Fprintf(&b, " %d/%d", s.done, s.total)
+		if s.failed > 0 {
+			fmt.Fprintf(&b, ", %d failed", s.failed)
+		}
+	}
+	if s.runs > 1 {
+		fmt.Fprintf(&b, " run %d", s.runs)
+	}
+	if s.status != event.StatusSkipped {
+		over := s.over
+		if s.status == event.StatusRunning {
+			over = now
+		}
+		fmt.Fprintf(&b, " %s", over.Sub(s.began).Round(time.Millisecond))
+	}
+	if s.note != "" {
+		b.WriteString("  " + strings.ReplaceAll(s.note, "\n", " "))
+	}
+	if width > 0 {
+		return oneLine(b.String(), width)
+	}
+	return b.String()
+}
+
+func (s *stepLine) mark() string {
+	switch s.status {
+	case event.StatusCompleted:
+		return "✓"
+	case event.StatusFailed:
+		return "✗"
+	case event.StatusSkipped:
+		return "-"
+	}
+	return "…"
+}
+
+func (s *stepLine) colour() string {
+	switch s.status {
+	case event.StatusCompleted:
+		return "\x1b[32m"
+	case event.StatusFailed:
+		return "\x1b[31m"
+	case event.StatusSkipped:
+		return "\x1b[90m"
+	}
+	return "\x1b[36m"
+}
+
+// end prints the last line: how the execution went.
+func (p *progress) end(o outcome) {
+	if p.quiet {
+		return
+	}
+	fmt.Fprintf(p.out, "%s in %s (execution %s)\n", o.Status, time.Duration(o.DurationMS)*time.Millisecond, event.ID(o.ExecutionID))
+	if o.Error != "" {
+		fmt.Fprintln(p.out, o.Error)
+	}
+}

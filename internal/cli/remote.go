@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/noetl/noetl-go/client"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// serverFlags say which server a client command talks to.
+type serverFlags struct {
+	ServerURL string `help:"Server to talk to." default:"http://127.0.0.1:8082" env:"NOETL_SERVER_URL" placeholder:"URL"`
+}
+
+func (f serverFlags) client() (*client.Client, error) { return client.New(f.ServerURL) }
+
+type registerCommand struct {
+	serverFlags
+	File      []string `short:"f" help:"Playbook file." placeholder:"FILE"`
+	Directory string   `short:"d" help:"Directory; every .yaml and .yml below it is registered." placeholder:"DIR"`
+}
+
+// Run registers files; all are tried, the first failure decides the exit code.
+func (c *registerCommand) Run(ctx context.Context, env *Env) error {
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, f := range files {
+		if err := registerFile(ctx, env, cl, f); err != nil {
+			fmt.Fprintf(env.Stderr, "%s: %v\n", f, err)
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	if event.CodeOf(first) == event.Invalid || event.CodeOf(first) == event.BadRequest {
+		return exit(ExitInvalid)
+	}
+	return exit(ExitFailed)
+}
+
+func (c *registerCommand) files() ([]string, error) {
+	files := slices.Clone(c.File)
+	if c.Directory != "" {
+		err := filepath.WalkDir(c.Directory, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if ext := filepath.Ext(path); !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
+				files = append(files, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, invalidf("read directory: %v", err)
+		}
+	}
+	if len(files) == 0 {
+		return nil, invalidf("nothing to register: give files with -f FILE or a directory with -d DIR")
+	}
+	return files, nil
+}
+
+func registerFile(ctx context.Context, env *Env, cl *client.Client, path string) error {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return invalidf("%v", err)
+	}
+	reg, err := cl.Register(ctx, string(src))
+	if err != nil {
+		return err
+	}
+	for _, w := range reg.Warnings {
+		fmt.Fprintf(env.Stderr, "%s:%d:%d: warning: %s %s\n", path, w.Line, w.Col, w.Message, w.Remedy)
+	}
+	fmt.Fprintf(env.Stdout, "registered %s version %d (catalog id %s)\n", reg.Path, reg.Version, reg.CatalogID)
+	return nil
+}
+
+type executeCommand struct {
+	serverFlags
+	Path string `arg:"" help:"Catalog path of the playbook." placeholder:"PATH"`
+	payloadFlags
+	PlaybookVersion int           `name:"version" short:"V" help:"Version; the latest when not given." placeholder:"N"`
+	Pool            string        `help:"Worker pool of the execution." placeholder:"NAME"`
+	Wait            bool          `help:"Follow the execution to its end; the exit code says how it went."`
+	Timeout         time.Duration `help:"With --wait: stop waiting after this long; exit code 3." placeholder:"DURATION"`
+	JSON            bool          `short:"j" help:"Print JSON."`
+}
+
+// Run starts the execution and, with --wait, follows it.
+func (c *executeCommand) Run(ctx context.Context, env *Env) error {
+	payload, err := c.value()
+	if err != nil {
+		return err
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	answer, err := cl.Execute(ctx, client.ExecuteRequest{Path: c.Path, Version: c.PlaybookVersion, Payload: payload, Pool: c.Pool})
+	if err != nil {
+		return err
+	}
+	if !c.Wait {
+		if c.JSON {
+			fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q}\n", answer.ExecutionID.String(), answer.Status)
+			return nil
+		}
+		fmt.Fprintf(env.Stdout, "started execution %s\n", answer.ExecutionID)
+		return nil
+	}
+	return c.follow(ctx, env, cl, answer.ExecutionID)
+}
+
+// follow streams the log until the end. Whoever stops waiting leaves the
+// execution running.
+func (c *executeCommand) follow(ctx context.Context, env *Env, cl *client.Client, id event.ID) error {
+	waitCtx, cancel := ctx, context.CancelFunc(func() {})
+	if c.Timeout > 0 {
+		waitCtx, cancel = context.WithTimeout(ctx, c.Timeout)
+	}
+	defer cancel()
+	p := newProgress(env, c.JSON)
+	err := cl.Stream(waitCtx, id, 0, func(e client.Event) error { p.apply(e); return nil })
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	readCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer done()
+	detail, readErr := cl.Execution(readCtx, id)
+	if readErr != nil {
+		return readErr
+	}
+	o := outcome{
+		ExecutionID: event.StringID(id), Status: detail.Status, Error: detail.Error,
+		DurationMS: durationOf(detail.StartedAt, detail.CompletedAt), Steps: make(map[string]stepOutcome, len(detail.Steps)),
+	}
+	for name, s := range detail.Steps {
+		o.Steps[name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Error: s.Error}
+	}
+	if !event.IsFinal(detail.Status) {
+		o.Status, o.Error = timedOut, "the execution goes on; follow it with: noetl events -f "+id.String()
+	}
+	return o.finish(env, c.JSON, p)
+}
+
+type statusCommand struct {
+	serverFlags
+	Execution event.ID `arg:"" help:"Execution id."`
+	JSON      bool     `short:"j" help:"Print JSON."`
+}
+
+// Run prints where an execution stands.
+func (c *statusCommand) Run(ctx context.Context, env *Env) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	st, err := cl.Status(ctx, c.Execution)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(env, st)
+	}
+	fmt.Fprintf(env.Stdout, "%s  %s  %s of %d done, %d running, %d failed",
+		st.Status, st.Path, plural(st.Progress.Completed, "step"), st.Progress.Total, st.Progress.Running, st.Progress.Failed)
+	if st.CurrentStep != "" && !st.Final() {
+		fmt.Fprintf(env.Stdout, ", at %s", st.CurrentStep)
+	}
+	fmt.Fprintln(env.Stdout)
+	if st.Error != "" {
+		fmt.Fprintln(env.Stdout, st.Error)
+	}
+	return nil
+}
+
+type listCommand struct {
+	serverFlags
+	What   string `arg:"" optional:"" enum:"executions,catalog" default:"executions" help:"executions (default) or catalog."`
+	Status string `help:"Only executions with this status." placeholder:"STATUS"`
+	Path   string `help:"Only paths that contain this." placeholder:"TEXT"`
+	Limit  int    `help:"At most this many." default:"50" placeholder:"N"`
+	JSON   bool   `short:"j" help:"Print JSON."`
+}
+
+// Run prints a table, newest first.
+func (c *listCommand) Run(ctx context.Context, env *Env) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
+	if c.What == "catalog" {
+		entries, err := cl.Entries(ctx, client.EntryFilter{})
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(env, entries)
+		}
+		fmt.Fprintln(w, "PATH\tVERSION\tKIND\tREGISTERED")
+		for _, e := range entries {
+			if strings.Contains(e.Path, c.Path) {
+				fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", e.Path, e.Version, e.Kind, e.CreatedAt.Local().Format(time.DateTime))
+			}
+		}
+		return w.Flush()
+	}
+	rows, err := cl.Executions(ctx, client.ExecutionFilter{Status: strings.ToUpper(c.Status), Path: c.Path, Limit: c.Limit})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(env, rows)
+	}
+	fmt.Fprintln(w, "EXECUTION\tSTATUS\tPATH\tSTARTED\tDURATION")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ExecutionID, r.Status, r.Path, r.StartedAt.Local().Format(time.DateTime),
+			time.Duration(r.DurationSeconds*float64(time.Second)).Round(time.Millisecond))
+	}
+	return w.Flush()
+}
+
+type cancelCommand struct {
+	serverFlags
+	Execution event.ID `arg:"" help:"Execution id."`
+	Reason    string   `short:"r" help:"Why; kept in the log." placeholder:"TEXT"`
+	Cascade   bool     `help:"Cancel its children too." default:"true" negatable:""`
+}
+
+// Run cancels an execution.
+func (c *cancelCommand) Run(ctx context.Context, env *Env) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	answer, err := cl.Cancel(ctx, c.Execution, client.CancelRequest{Reason: c.Reason, Alone: !c.Cascade})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stdout, answer.Message)
+	return nil
+}

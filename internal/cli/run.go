@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/node"
+)
+
+type runCommand struct {
+	File string `arg:"" help:"Playbook file." placeholder:"FILE"`
+	payloadFlags
+	JSON    bool          `short:"j" help:"Print one JSON object at the end instead of progress."`
+	Timeout time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
+	Verbose bool          `short:"v" help:"Show what the node logs."`
+}
+
+// Run executes the file on a node of its own: temporary storage, the same
+// control plane, worker and tools as a server.
+func (c *runCommand) Run(ctx context.Context, env *Env) error {
+	src, _, problems, err := readPlaybook(c.File)
+	if err != nil {
+		return err
+	}
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintln(env.Stderr, p)
+	}
+	payload, err := c.value()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "noetl-run-")
+	if err != nil {
+		return fmt.Errorf("make temporary directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	n, err := node.Start(ctx, node.Options{DataDir: dir, InProcess: true, Relaxed: true, Version: Version, Logger: c.logger(env)})
+	if err != nil {
+		return err
+	}
+	err = c.execute(ctx, env, n, src, payload)
+	if stopErr := n.Stop(); err == nil && stopErr != nil {
+		return stopErr
+	}
+	return err
+}
+
+func (c *runCommand) logger(env *Env) *slog.Logger {
+	if !c.Verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func (c *runCommand) execute(ctx context.Context, env *Env, n *node.Node, src, payload []byte) error {
+	reg, err := n.Plane.Register(ctx, control.RegisterRequest{Content: string(src)})
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	answer, err := n.Plane.Execute(ctx, control.ExecuteRequest{CatalogID: reg.Entry.CatalogID, Payload: payload})
+	if err != nil {
+		return err
+	}
+	waitCtx, cancel := ctx, context.CancelFunc(func() {})
+	if c.Timeout > 0 {
+		waitCtx, cancel = context.WithTimeout(ctx, c.Timeout)
+	}
+	defer cancel()
+	p := newProgress(env, c.JSON)
+	waitErr := follow(waitCtx, n.Plane, answer.ExecutionID, p)
+	return c.conclude(env, n.Plane, answer.ExecutionID, started, p, waitErr)
+}
+
+// follow feeds the log to the progress view until the execution has ended.
+func follow(ctx context.Context, plane *control.Plane, id event.ID, p *progress) error {
+	wake, stop := plane.Watch(id)
+	defer stop()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	var after int64
+	for {
+		events, err := plane.Events(ctx, id, after, 1000)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			p.apply(e)
+			after = e.Seq
+			if e.Type.IsTerminal() {
+				return nil
+			}
+		}
+		if len(events) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+		case now := <-tick.C:
+			p.draw(now)
+		}
+	}
+}
+
+// conclude prints the outcome. An interrupted or timed-out execution is
+// cancelled first, so that its tools end before the process does.
+func (c *runCommand) conclude(env *Env, plane *control.Plane, id event.ID, started time.Time, p *progress, waitErr error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	late := errors.Is(waitErr, context.DeadlineExceeded)
+	if waitErr != nil {
+		reason := "interrupted"
+		if late {
+			reason = fmt.Sprintf("timed out after %s", c.Timeout)
+		}
+		if _, err := plane.Cancel(ctx, id, control.CancelRequest{Reason: reason, By: "noetl run"}); err != nil && event.CodeOf(err) != event.Invalid {
+			return err
+		}
+	}
+	row, err := plane.Execution(ctx, id)
+	if err != nil {
+		return err
+	}
+	steps, err := plane.Outcome(ctx, id)
+	if err != nil {
+		return err
+	}
+	o := outcome{
+		ExecutionID: event.StringID(id), Status: row.Status, Error: row.Error,
+		DurationMS: time.Since(started).Milliseconds(), Steps: make(map[string]stepOutcome, len(steps)),
+	}
+	if late {
+		o.Status, o.Error = timedOut, fmt.Sprintf("timed out after %s", c.Timeout)
+	}
+	for _, s := range steps {
+		o.Steps[s.Name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Error: s.Error}
+	}
+	return o.finish(env, c.JSON, p)
+}

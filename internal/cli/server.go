@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/node"
+	"github.com/noetl/noetl-go/internal/snowflake"
+)
+
+type serverCommand struct {
+	Listen      string        `help:"Address of the API and page (NOETL_HOST and NOETL_PORT). Default 127.0.0.1:8082." placeholder:"HOST:PORT"`
+	DataDir     string        `help:"Directory of the embedded database and NATS." default:".noetl" env:"NOETL_DATA_DIR" placeholder:"DIR"`
+	DatabaseURL string        `help:"PostgreSQL to use instead of the embedded database." env:"NOETL_DATABASE_URL" placeholder:"URL"`
+	NATSURL     string        `name:"nats-url" help:"NATS to use instead of the embedded one." env:"NATS_URL" placeholder:"URL"`
+	NATSListen  string        `name:"nats-listen" help:"Let remote workers reach the embedded NATS at this address." env:"NOETL_NATS_LISTEN" placeholder:"HOST:PORT"`
+	PublicURL   string        `help:"How workers reach this server." env:"NOETL_PUBLIC_SERVER_URL" placeholder:"URL"`
+	NoWorker    bool          `help:"Do not run commands in this process." env:"NOETL_NO_WORKER"`
+	Slots       int           `help:"Commands the in-process worker runs at once." env:"WORKER_MAX_CONCURRENT" placeholder:"N"`
+	Lease       time.Duration `help:"How long a silent worker keeps a command." default:"60s" env:"NOETL_COMMAND_LEASE" placeholder:"DURATION"`
+	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE"`
+	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
+}
+
+// Run serves until the process is told to stop, then drains.
+func (c *serverCommand) Run(ctx context.Context, env *Env) error {
+	if err := refuseBlank("NOETL_HOST", "NOETL_PORT", "NOETL_DATA_DIR", "NOETL_DATABASE_URL", "NATS_URL",
+		"NOETL_NATS_LISTEN", "NOETL_PUBLIC_SERVER_URL", "NOETL_COMMAND_LEASE", "NOETL_SERVER_MACHINE_ID"); err != nil {
+		return err
+	}
+	listen, err := c.address()
+	if err != nil {
+		return err
+	}
+	if c.Lease < time.Second {
+		return invalidf("--lease %s is too short: a worker renews its claims a few times per lease (at least 1s)", c.Lease)
+	}
+	host, _ := os.Hostname()
+	machine, err := snowflake.MachineID(os.Getenv("NOETL_SERVER_MACHINE_ID"), host)
+	if err != nil {
+		return invalidf("NOETL_SERVER_MACHINE_ID: %v", err)
+	}
+	n, err := node.Start(ctx, node.Options{
+		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
+		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MachineID: machine,
+		Version: Version, Logger: serverLog(env, c.Verbose),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stdout, "noetl %s: %s (%s)\n", Version, n.URL, c.backends())
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.Wait() }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+		fmt.Fprintln(env.Stdout, "stopping: running commands finish first")
+		n.Interrupt()
+		return <-stopped
+	}
+}
+
+// backends says in a few words what the node stands on.
+func (c *serverCommand) backends() string {
+	db, broker := "SQLite in "+c.DataDir, "embedded NATS"
+	if c.DatabaseURL != "" {
+		db = "PostgreSQL"
+	}
+	if c.NATSURL != "" {
+		broker = "external NATS"
+	}
+	if c.NoWorker {
+		return db + ", " + broker + ", no worker"
+	}
+	return db + ", " + broker + ", worker in process"
+}
+
+// address joins flag, environment and default, and refuses to expose an open
+// server by accident.
+func (c *serverCommand) address() (string, error) {
+	addr := c.Listen
+	if addr == "" {
+		addr = net.JoinHostPort(orEnv("NOETL_HOST", "127.0.0.1"), orEnv("NOETL_PORT", "8082"))
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", invalidf("--listen %q: want HOST:PORT such as 127.0.0.1:8082", addr)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", invalidf("port %q: want a number from 0 to 65535", port)
+	}
+	if !isLoopback(host) && !c.Insecure {
+		return "", invalidf("listening on %s would let anybody on the network run commands here: listen on 127.0.0.1, or pass --insecure if a firewall or gateway protects this address", addr)
+	}
+	return addr, nil
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func orEnv(name, fallback string) string {
+	if v, ok := os.LookupEnv(name); ok {
+		return v
+	}
+	return fallback
+}
+
+// refuseBlank stops the start when a setting is present but empty: a typo in a
+// deployment must not silently select another backend.
+func refuseBlank(names ...string) error {
+	for _, name := range names {
+		if v, ok := os.LookupEnv(name); ok && strings.TrimSpace(v) == "" {
+			return invalidf("%s is set but blank: give it a value or unset it", name)
+		}
+	}
+	return nil
+}
+
+// serverLog writes readable lines on a terminal and JSON elsewhere.
+func serverLog(env *Env, verbose bool) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		opts.Level = slog.LevelDebug
+	}
+	if env.Terminal {
+		return slog.New(slog.NewTextHandler(env.Stderr, opts))
+	}
+	return slog.New(slog.NewJSONHandler(env.Stderr, opts))
+}

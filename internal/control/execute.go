@@ -1,0 +1,152 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// ExecuteRequest asks for a new execution of a playbook, named by CatalogID or
+// by Path with an optional Version.
+type ExecuteRequest struct {
+	Path              string
+	CatalogID         event.ID
+	Version           int
+	Payload           json.RawMessage // object merged over the playbook's workload, or empty
+	ParentExecutionID event.ID
+	Pool              string
+	Trace             json.RawMessage // inherited from the parent when empty
+}
+
+// ExecuteAnswer tells of an execution that has become durable.
+type ExecuteAnswer struct {
+	ExecutionID       event.ID
+	Status            string // "started"
+	CommandsGenerated int    // for a looped first step, the number of its items
+}
+
+// Execute starts an execution: its start and its first commands are one
+// append. Nothing is written when it fails with Invalid or NotFound.
+func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, error) {
+	ref := EntryRef{CatalogID: r.CatalogID, Path: r.Path, Version: r.Version}
+	entry, err := p.Entry(ctx, ref)
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	program, err := p.compiled(entry)
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	trace := r.Trace
+	if len(trace) == 0 && r.ParentExecutionID != 0 {
+		if trace, err = p.traceOf(ctx, r.ParentExecutionID); err != nil {
+			return ExecuteAnswer{}, err
+		}
+	}
+	id := p.o.IDs()
+	start, err := engine.Start(program, engine.StartInput{
+		ExecutionID: id, CatalogID: entry.CatalogID, ParentExecutionID: r.ParentExecutionID,
+		Path: entry.Path, Version: entry.Version, Pool: r.Pool, Payload: r.Payload, Trace: trace,
+	}, engine.Env{Now: p.now(), NewID: p.o.IDs})
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	in := &startInput{
+		ticket: newTicket(), start: start,
+		live: &live{state: engine.NewState(id), program: program, trace: trace},
+	}
+	if err := p.ask(ctx, id, in); err != nil {
+		return ExecuteAnswer{}, err
+	}
+	return ExecuteAnswer{ExecutionID: id, Status: "started", CommandsGenerated: in.commands}, nil
+}
+
+type startInput struct {
+	ticket
+	start    event.Event
+	live     *live
+	commands int
+}
+
+func (in *startInput) apply(_ context.Context, ps *pass) error {
+	if ps.state.Started() {
+		return event.Errorf(event.Internal, "execution id %s is taken", ps.id)
+	}
+	ps.add(in.start)
+	ps.decide = true
+	return nil
+}
+
+func (in *startInput) settle(ps *pass) {
+	in.commands = ps.issued
+	if len(ps.plan.Changed) == 0 || ps.plan.Changed[0].Index < 0 {
+		return
+	}
+	if w, err := ps.wire(ps.plan.Changed[0]); err == nil && w.Meta.IterationTotal != nil {
+		in.commands = *w.Meta.IterationTotal
+	}
+}
+
+// program is the compiled playbook of a catalog entry. Unavailable when the
+// store does not answer; any other error is for good.
+func (p *Plane) program(ctx context.Context, catalogID event.ID) (*engine.Program, error) {
+	if prog, ok := p.programs.get(catalogID); ok {
+		return prog, nil
+	}
+	entry, err := p.Entry(ctx, EntryRef{CatalogID: catalogID})
+	if err != nil {
+		return nil, err
+	}
+	return p.compiled(entry)
+}
+
+func (p *Plane) compiled(entry store.Entry) (*engine.Program, error) {
+	if prog, ok := p.programs.get(entry.CatalogID); ok {
+		return prog, nil
+	}
+	if entry.Kind != "playbook" && entry.Kind != "agent" {
+		return nil, event.Errorf(event.Invalid, "%s is a resource of kind %s and cannot be executed", entry.Path, entry.Kind)
+	}
+	pb, problems := playbook.Parse(entry.Path, []byte(entry.Content))
+	if err := problems.Err(); err != nil {
+		return nil, invalidPlaybook(entry.Path, err)
+	}
+	prog, err := engine.Compile(pb)
+	if err != nil {
+		return nil, invalidPlaybook(entry.Path, err)
+	}
+	p.programs.put(entry.CatalogID, prog)
+	return prog, nil
+}
+
+func invalidPlaybook(path string, err error) error {
+	return &event.Error{
+		Code: event.Invalid, Reason: "invalid_playbook", Err: err,
+		Message: "playbook " + path + " is not valid:\n" + err.Error(),
+	}
+}
+
+// traceOf is the trace context of another execution; none when it is unknown,
+// because a parent may live elsewhere.
+func (p *Plane) traceOf(ctx context.Context, id event.ID) (json.RawMessage, error) {
+	if lv, ok := p.states.get(id); ok {
+		return lv.trace, nil
+	}
+	start, err := p.startOf(ctx, id)
+	if errors.Is(err, &event.Error{Code: event.NotFound}) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var meta struct {
+		Trace json.RawMessage `json:"trace"`
+	}
+	_ = json.Unmarshal(start.Meta, &meta) // a trace nobody can read is no trace
+	return meta.Trace, nil
+}

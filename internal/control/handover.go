@@ -1,0 +1,143 @@
+package control
+
+import (
+	"slices"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+const (
+	maxEager = 64 // commands one report may ask for
+	maxLocal = 64 // commands the local worker takes in one pass
+)
+
+// taker is somebody who can start a command now: a worker that said so in its
+// report, or the local worker when report is nil.
+type taker struct {
+	worker string
+	report *reportInput
+}
+
+// handOver gives the oldest waiting commands to those who can start them at
+// once, and returns the claim events this takes. A command issued in this very
+// attempt needs none: who runs it is written into its command.issued event.
+func (ps *pass) handOver() []event.Event {
+	if ps.live.program == nil || ps.state.Final() {
+		return nil
+	}
+	local := ps.p.local
+	if local != nil && !local.Serves(ps.state.Pool()) {
+		local = nil
+	}
+	want := len(ps.takers)
+	if local != nil {
+		want += maxLocal
+	}
+	if want == 0 {
+		return nil
+	}
+	var claims []event.Event
+	for _, c := range ps.waiting(want) {
+		t, ok := ps.nextTaker(local)
+		if !ok {
+			break
+		}
+		e, appended, ok := ps.give(c, t.worker)
+		if !ok {
+			if t.report == nil {
+				local.Unreserve()
+			}
+			continue
+		}
+		if appended {
+			claims = append(claims, e)
+		}
+		ps.handed++
+		if t.report == nil {
+			ps.mine = append(ps.mine, c)
+			continue
+		}
+		t.report.handed = append(t.report.handed, c)
+		ps.takers = ps.takers[1:]
+	}
+	return claims
+}
+
+// waiting lists up to n commands that may be handed over, oldest first.
+func (ps *pass) waiting(n int) []*engine.Command {
+	pending := ps.state.Pending(n)
+	if len(ps.expired) == 0 {
+		return pending
+	}
+	return append(slices.Clone(ps.expired), pending...)
+}
+
+// nextTaker is the next report that asked, or the local worker with a slot
+// reserved. It leaves the report in the list until the command is given.
+func (ps *pass) nextTaker(local LocalWorker) (taker, bool) {
+	if len(ps.takers) > 0 {
+		return ps.takers[0], true
+	}
+	if local == nil || len(ps.mine) >= maxLocal || !local.Reserve() {
+		return taker{}, false
+	}
+	return taker{worker: local.ID()}, true
+}
+
+// give makes worker the holder of c. The event is part of the batch only when
+// appended is set.
+func (ps *pass) give(c *engine.Command, worker string) (e event.Event, appended, ok bool) {
+	lease := ps.env.Now.Add(ps.p.o.Lease)
+	if slices.Contains(ps.plan.Issued, c) {
+		ps.plan.Handover(ps.state, c, worker, lease, ps.env.Now)
+		return event.Event{}, false, true
+	}
+	e, err := ps.claim(c, worker, slices.Contains(ps.expired, c))
+	if err != nil {
+		return event.Event{}, false, false
+	}
+	if eff := ps.state.Apply(&e); eff.Command != nil {
+		ps.changed = append(ps.changed, eff.Command)
+	}
+	return e, true, true
+}
+
+// claim makes a claim event. expired tells that the projection says the lease
+// is over although the fold still believes in it.
+func (ps *pass) claim(c *engine.Command, worker string, expired bool) (event.Event, error) {
+	env := ps.env
+	if expired && held(c.Status) && !env.Now.After(c.LeaseUntil) {
+		env.Now = c.LeaseUntil.Add(1)
+	}
+	e, err := engine.Claim(ps.state, c, worker, ps.env.Now.Add(ps.p.o.Lease), env)
+	if err == nil {
+		e.CreatedAt = ps.env.Now
+	}
+	return e, err
+}
+
+// deliver fills the local worker's reserved slots after the commit.
+func (ps *pass) deliver() {
+	ps.p.counters.eager.Add(int64(ps.handed))
+	mine := ps.mine
+	ps.mine = nil
+	for _, c := range mine {
+		w, err := ps.wire(c)
+		if err != nil {
+			// The lease ends on its own and the command is dispatched again.
+			ps.p.log.Error("command not delivered", "execution_id", ps.id, "command_id", c.ID, "error", err)
+			ps.p.local.Unreserve()
+			continue
+		}
+		ps.p.local.Deliver(w)
+	}
+}
+
+// giveBackSlots frees what was reserved for an attempt that did not become durable.
+func (ps *pass) giveBackSlots() {
+	for range ps.mine {
+		ps.p.local.Unreserve()
+	}
+	ps.mine = nil
+}

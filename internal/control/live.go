@@ -1,0 +1,85 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// foldPage is how many events are read at a time when a state is folded.
+const foldPage = 1000
+
+// live is the folded state of one execution between passes. Only the
+// goroutine of the execution's mailbox touches state; the rest never changes
+// and may be read by anybody who finds it in the cache.
+type live struct {
+	state   *engine.State
+	program *engine.Program // nil when the catalog entry cannot be run
+	broken  error           // why program is nil
+	trace   json.RawMessage
+}
+
+// open finds the state of an execution in the cache or folds it from the log;
+// fresh tells that it was folded just now. NotFound when it never started.
+func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, err error) {
+	if lv, ok := p.states.get(id); ok {
+		return lv, false, nil
+	}
+	lv = &live{state: engine.NewState(id)}
+	if err := p.catchUp(ctx, id, lv.state); err != nil {
+		return nil, false, err
+	}
+	if !lv.state.Started() {
+		return nil, false, event.Errorf(event.NotFound, "Execution not found: %s", id)
+	}
+	lv.trace = lv.state.Trace()
+	lv.program, err = p.program(ctx, lv.state.Summary().CatalogID)
+	if event.CodeOf(err) == event.Unavailable {
+		return nil, false, err
+	}
+	// A playbook that cannot be compiled any more must not keep its execution
+	// from being looked at or cancelled.
+	lv.broken = err
+	return lv, true, nil
+}
+
+// catchUp applies what was appended after the state's sequence.
+func (p *Plane) catchUp(ctx context.Context, id event.ID, s *engine.State) error {
+	for {
+		events, err := p.store.Events(ctx, id, s.Seq(), foldPage)
+		if err != nil {
+			return storeError("read events", err)
+		}
+		for i := range events {
+			s.Apply(&events[i])
+		}
+		if len(events) < foldPage {
+			return nil
+		}
+	}
+}
+
+// keep puts a state where the next pass finds it. Ended executions make room
+// for others: hardly anybody asks for them again.
+func (p *Plane) keep(id event.ID, lv *live) {
+	if lv.state.Final() {
+		p.states.drop(id)
+		return
+	}
+	p.states.put(id, lv)
+}
+
+// storeError makes a coded error of what a store returned: without a code of
+// its own it is Unavailable, because trying again is all a caller can do.
+func storeError(verb string, err error) error {
+	if _, coded := errors.AsType[*event.Error](err); coded {
+		return err
+	}
+	return &event.Error{
+		Code: event.Unavailable, Message: "the event store did not answer (" + verb + ")",
+		Remedy: "try again", Err: err,
+	}
+}

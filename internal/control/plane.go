@@ -1,0 +1,196 @@
+// Package control is the control plane: the use cases of NoETL, and the only
+// place where the engine, a store, a bus and a clock meet. Every live execution
+// has a mailbox whose goroutine turns the waiting inputs into one append, so
+// that no lock between replicas is needed: the store's compare-and-set decides
+// who was first, and the loser reloads and decides again.
+//
+// It must not know how requests arrive (HTTP, in-process), how a backend keeps
+// its rows, or what a tool does.
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/bus"
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// standing is how many goroutines stay to serve mailboxes. When all are busy,
+// further mailboxes get goroutines that end with them.
+const standing = 16
+
+// Options configure a Plane. Store, Bus and IDs are required; zero fields get
+// the defaults named beside them.
+type Options struct {
+	Store  store.Store
+	Bus    bus.Bus
+	IDs    func() event.ID
+	Clock  func() time.Time // time.Now
+	Logger *slog.Logger     // discards
+
+	ServerURL string // put into notifications: where workers claim
+
+	Lease           time.Duration // 60 s: how long a claim holds without a heartbeat
+	Republish       time.Duration // 2 s: age after which a pending command is announced again
+	Sweep           time.Duration // 1 s: how often pending and expired commands are looked for
+	Recover         time.Duration // 30 s: silence after which an open execution is decided again
+	Drain           time.Duration // 30 s: how long Run waits for unfinished passes once it is told to end
+	CacheExecutions int           // 4096 folded states kept
+	CachePrograms   int           // 256 compiled playbooks kept
+	MailboxLimit    int           // 4096 inputs may wait per execution
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Lease = orDefault(o.Lease, time.Minute)
+	o.Republish = orDefault(o.Republish, 2*time.Second)
+	o.Sweep = orDefault(o.Sweep, time.Second)
+	o.Recover = orDefault(o.Recover, 30*time.Second)
+	o.Drain = orDefault(o.Drain, 30*time.Second)
+	o.CacheExecutions = orDefault(o.CacheExecutions, 4096)
+	o.CachePrograms = orDefault(o.CachePrograms, 256)
+	o.MailboxLimit = orDefault(o.MailboxLimit, 4096)
+	return o
+}
+
+func orDefault[T int | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+// LocalWorker is the worker in the same process. It takes commands without a
+// notification: Reserve holds one of its free slots, Deliver fills a reserved
+// slot with a claimed command, Unreserve gives one back. None may block.
+type LocalWorker interface {
+	ID() string
+	Serves(pool string) bool
+	Reserve() bool
+	Unreserve()
+	Deliver(c *event.Command)
+}
+
+// Plane is the control plane. All methods are safe for concurrent use.
+type Plane struct {
+	o     Options
+	store store.Store
+	bus   bus.Bus
+	log   *slog.Logger
+	local LocalWorker // nil without one; set before Run
+	began time.Time
+
+	programs *lru[event.ID, *engine.Program]
+	states   *lru[event.ID, *live]
+
+	mu     sync.Mutex // guards boxes and closed
+	boxes  map[event.ID]*mailbox
+	closed bool
+	passes sync.WaitGroup // one per mailbox that is served
+	free   chan *mailbox  // to a standing goroutine that is idle
+
+	work     context.Context // ends when passes must give up
+	stopWork context.CancelFunc
+	ran      atomic.Bool
+
+	out      *publisher
+	repeats  *lru[event.ID, repeat] // announcements of waiting commands so far
+	nudges   *lru[event.ID, repeat] // recovery looks at silent executions so far
+	watchers watchers
+	counters counters
+}
+
+// New makes a control plane. It accepts work at once; Run owns what goes on in
+// the background.
+func New(o Options) (*Plane, error) {
+	if o.Store == nil || o.Bus == nil || o.IDs == nil {
+		return nil, errors.New("control: Store, Bus and IDs are required")
+	}
+	o = o.withDefaults()
+	p := &Plane{
+		o: o, store: o.Store, bus: o.Bus, log: o.Logger, began: o.Clock(),
+		programs: newLRU[event.ID, *engine.Program](o.CachePrograms),
+		states:   newLRU[event.ID, *live](o.CacheExecutions),
+		boxes:    make(map[event.ID]*mailbox),
+		free:     make(chan *mailbox),
+		repeats:  newLRU[event.ID, repeat](repeatsKept),
+		nudges:   newLRU[event.ID, repeat](repeatsKept),
+	}
+	p.work, p.stopWork = context.WithCancel(context.Background())
+	p.out = newPublisher(p)
+	return p, nil
+}
+
+// SetLocal tells the plane of the worker in the same process. It must be
+// called before Run and before the first execution.
+func (p *Plane) SetLocal(w LocalWorker) { p.local = w }
+
+// Run announces, recovers and sweeps until ctx ends. Then it refuses new work
+// with event.Unavailable, lets waiting inputs finish and returns. A plane runs once.
+func (p *Plane) Run(ctx context.Context) error {
+	if p.ran.Swap(true) {
+		return errors.New("control: a plane runs only once")
+	}
+	var sweeps, background sync.WaitGroup
+	sweeps.Go(func() { p.sweepDispatch(ctx) })
+	sweeps.Go(func() { p.sweepRecovery(ctx) })
+	stop := make(chan struct{})
+	background.Go(func() { p.out.run(stop) })
+	for range standing {
+		background.Go(func() { p.stand(stop) })
+	}
+
+	<-ctx.Done()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	sweeps.Wait()
+	late := time.AfterFunc(p.o.Drain, p.stopWork)
+	p.passes.Wait()
+	late.Stop()
+	close(stop)
+	background.Wait()
+	p.stopWork()
+	return nil
+}
+
+// now is the time in the precision stores keep, so that a state looks the same
+// whether it was decided here or folded from the log.
+func (p *Plane) now() time.Time { return p.o.Clock().UTC().Truncate(time.Microsecond) }
+
+// counters are the running totals behind Stats.
+type counters struct {
+	appends, events, conflicts, published, eager atomic.Int64
+}
+
+// Stats are running totals since New.
+type Stats struct {
+	Appends   int64 // successful appends
+	Events    int64 // events in them
+	Conflicts int64 // appends repeated because another replica was first
+	Published int64 // notifications the bus acknowledged
+	Eager     int64 // commands handed over without a notification
+}
+
+// Stats returns the totals.
+func (p *Plane) Stats() Stats {
+	return Stats{
+		Appends:   p.counters.appends.Load(),
+		Events:    p.counters.events.Load(),
+		Conflicts: p.counters.conflicts.Load(),
+		Published: p.counters.published.Load(),
+		Eager:     p.counters.eager.Load(),
+	}
+}

@@ -1,0 +1,199 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// Report stores what a worker or client observed, decides what follows, and
+// hands over further commands when the worker asked for them. It returns when
+// all of it is durable. Reporting the same events again is harmless.
+func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer, error) {
+	if len(r.Events) == 0 && r.Eager == 0 {
+		return event.ReportAnswer{Status: "ok", EventIDs: []event.ID{}}, nil
+	}
+	if r.ExecutionID == 0 {
+		return event.ReportAnswer{}, event.Errorf(event.Invalid, "execution_id is required to report events")
+	}
+	in := &reportInput{ticket: newTicket(), worker: r.WorkerID, eager: min(r.Eager, maxEager)}
+	in.incoming = slices.Clone(r.Events)
+	in.minted = make([]bool, len(in.incoming))
+	in.ans = event.ReportAnswer{Status: "ok", EventIDs: make([]event.ID, len(in.incoming))}
+	for i := range in.incoming {
+		// Ids are made here, once: a pass that is repeated must not change them.
+		if in.incoming[i].EventID == 0 {
+			in.incoming[i].EventID, in.minted[i] = p.o.IDs(), true
+		}
+		in.ans.EventIDs[i] = in.incoming[i].EventID
+	}
+	if err := p.ask(ctx, r.ExecutionID, in); err != nil {
+		return event.ReportAnswer{}, err
+	}
+	return in.ans, nil
+}
+
+type reportInput struct {
+	ticket
+	worker   string
+	incoming []event.Incoming
+	minted   []bool // the id of incoming[i] is ours, so it cannot be in the log
+	eager    int
+
+	held   []int // claims reported again, which are not stored: their id is 0
+	handed []*engine.Command
+	ans    event.ReportAnswer
+}
+
+func (in *reportInput) apply(ctx context.Context, ps *pass) error {
+	in.handed, in.held = nil, nil
+	events, err := in.ingest(ctx, ps)
+	if err != nil {
+		return err
+	}
+	over, err := ps.endedLongAgo(ctx, events)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		e := &events[i]
+		if slices.Contains(in.held, i) {
+			continue
+		}
+		if e.Type.IsCommandEnd() && (over[e.CommandID] || ps.ended(e)) {
+			continue // a command ends once; the answer is the same
+		}
+		if in.minted[i] || ps.unseen(e.EventID) {
+			ps.add(*e)
+		}
+	}
+	ps.decide = true
+	if in.worker != "" {
+		for range in.eager {
+			ps.takers = append(ps.takers, taker{worker: in.worker, report: in})
+		}
+	}
+	return nil
+}
+
+// ingest brings all events into their stored form before any is applied, so
+// that a refused report leaves no trace.
+func (in *reportInput) ingest(ctx context.Context, ps *pass) ([]event.Event, error) {
+	events := make([]event.Event, len(in.incoming))
+	for i := range in.incoming {
+		e, err := engine.Ingest(ps.state, in.incoming[i], in.worker, ps.env)
+		if err == nil && e.Type.Canonical() == event.CommandClaimed {
+			e, err = in.claimed(ctx, ps, i, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		events[i] = e
+	}
+	return events, nil
+}
+
+// claimed makes a proper claim of a command.claimed event: some workers write
+// it themselves. A claim this worker holds already is left out.
+func (in *reportInput) claimed(ctx context.Context, ps *pass, i int, e event.Event) (event.Event, error) {
+	c := ps.state.CommandByEvent(issuedBy(e.CommandID))
+	if c == nil || in.worker == "" {
+		in.held = append(in.held, i)
+		return e, nil
+	}
+	expired, _, err := ps.leaseOver(ctx, c)
+	if err != nil {
+		return e, err
+	}
+	claim, err := ps.claim(c, in.worker, expired)
+	if errors.Is(err, engine.ErrHeld) {
+		in.held = append(in.held, i)
+		return e, nil
+	}
+	claim.EventID = e.EventID
+	return claim, err
+}
+
+// ended tells whether the command of e has ended, as far as the fold remembers.
+func (ps *pass) ended(e *event.Event) bool {
+	c := ps.state.CommandByEvent(issuedBy(e.CommandID))
+	return c != nil && event.IsFinal(c.Status)
+}
+
+// endedLongAgo finds the reported ends whose command the fold has forgotten
+// because it ended long ago; its row still knows.
+func (ps *pass) endedLongAgo(ctx context.Context, events []event.Event) (map[string]bool, error) {
+	var over map[string]bool
+	for i := range events {
+		e := &events[i]
+		id := issuedBy(e.CommandID)
+		if !e.Type.IsCommandEnd() || id == 0 || ps.state.CommandByEvent(id) != nil {
+			continue
+		}
+		row, err := ps.p.store.Command(ctx, ps.id, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, storeError("find command", err)
+		case event.IsFinal(row.Status):
+			if over == nil {
+				over = make(map[string]bool)
+			}
+			over[e.CommandID] = true
+		}
+	}
+	return over, nil
+}
+
+// issuedBy is the id of the command.issued event in a command id of the form
+// <execution>:<step>:<event>[:i<index>]; 0 when there is none.
+func issuedBy(commandID string) event.ID {
+	rest := commandID
+	if i := strings.LastIndex(rest, ":i"); i > 0 && strings.Count(rest[:i], ":") >= 2 {
+		rest = rest[:i]
+	}
+	id, err := event.ParseID(rest[strings.LastIndexByte(rest, ':')+1:])
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// unseen tells whether an id made by a client is neither in the log, as far as
+// the pass has learned, nor in this attempt.
+func (ps *pass) unseen(id event.ID) bool {
+	if _, stored := ps.known[id]; stored {
+		return false
+	}
+	if _, twice := ps.seen[id]; twice {
+		return false
+	}
+	if ps.seen == nil {
+		ps.seen = make(map[event.ID]struct{}, 8)
+	}
+	ps.seen[id] = struct{}{}
+	return true
+}
+
+func (in *reportInput) settle(ps *pass) {
+	if !ps.reported {
+		ps.reported = true
+		in.ans.CommandsGenerated = ps.issued
+	}
+	for _, i := range in.held {
+		in.ans.EventIDs[i] = 0
+	}
+	for _, c := range in.handed {
+		w, err := ps.wire(c)
+		if err != nil {
+			ps.p.log.Error("command not delivered", "execution_id", ps.id, "command_id", c.ID, "error", err)
+			continue
+		}
+		in.ans.Commands = append(in.ans.Commands, w)
+	}
+}

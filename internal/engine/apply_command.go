@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/scope"
+)
+
+func (s *State) applyIssued(e *event.Event) Effect {
+	d := metaOf[issueDetail](e)
+	r := s.currentRun(e.NodeName, d.Gen)
+	if r == nil || r.phase != running {
+		return Effect{Ignored: IgnoredUnknown}
+	}
+	vars := d.vars
+	if e.Detail == nil && len(e.Context) > 0 {
+		var c issueContext
+		_ = json.Unmarshal(e.Context, &c)
+		vars = c.RenderContext
+	}
+	c := &Command{
+		ID: e.CommandID, EventID: e.EventID, Step: e.NodeName, Kind: e.NodeType, Gen: d.Gen, Index: -1,
+		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
+	}
+	s.touch(r).openCmd++
+	if r.loop != nil && d.Index != nil && *d.Index < len(r.loop.marks) {
+		c.Index = *d.Index
+		at(s, r.loop.marks, c.Index, wasIssued)
+		r.next = max(r.next, c.Index+1)
+	}
+	put(s, s.open, c.EventID, c)
+	put(s, s.commands, c.ID, c)
+	if e.WorkerID != "" {
+		c.Status, c.Worker, c.Attempt = event.StatusClaimed, e.WorkerID, max(1, d.Attempt)
+		c.LeaseUntil, c.ClaimedAt = d.LeaseUntil, e.CreatedAt
+	} else {
+		s.enqueue(c)
+	}
+	return Effect{Command: c}
+}
+
+// applyCommand folds the events about a command that has been issued.
+func (s *State) applyCommand(e *event.Event) Effect {
+	t := e.Type.Canonical()
+	switch t {
+	case event.CommandClaimed, event.CommandStarted, event.CommandReleased, event.CallDone,
+		event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
+	default:
+		return Effect{Ignored: IgnoredForeign}
+	}
+	c, ok := s.commands[e.CommandID]
+	if !ok {
+		return Effect{Ignored: s.whyNoCommand(e)}
+	}
+	switch t {
+	case event.CommandClaimed:
+		return s.applyClaim(c, e)
+	case event.CommandReleased:
+		s.touchCommand(c)
+		c.Status, c.Worker = event.StatusPending, ""
+		s.enqueue(c)
+		return Effect{Command: c}
+	}
+	if fenced(c, e) {
+		return Effect{Ignored: IgnoredFenced}
+	}
+	switch t {
+	case event.CommandStarted:
+		s.touchCommand(c).Status = event.StatusRunning
+		return Effect{Command: c}
+	case event.CallDone:
+		s.touchCommand(c).data = callOf(e).userData()
+		return Effect{}
+	}
+	s.end(c, e)
+	return Effect{Command: c}
+}
+
+// whyNoCommand tells a repeated end from a late note and from nonsense.
+func (s *State) whyNoCommand(e *event.Event) string {
+	for _, entry := range s.ended {
+		if entry.cmd.ID != e.CommandID {
+			continue
+		}
+		if e.Type.IsCommandEnd() && !fenced(entry.cmd, e) {
+			return IgnoredDuplicate
+		}
+		return IgnoredLate
+	}
+	return IgnoredUnknown
+}
+
+// fenced tells whether the event comes from somebody who no longer holds the
+// command: another worker took it over, or it is a later attempt's by now.
+func fenced(c *Command, e *event.Event) bool {
+	if c.Attempt == 0 || e.WorkerID == "" {
+		return false
+	}
+	if c.Worker != "" && e.WorkerID != c.Worker {
+		return true
+	}
+	attempt := callOf(e).Attempt
+	return attempt != 0 && attempt != c.Attempt
+}
+
+func (s *State) applyClaim(c *Command, e *event.Event) Effect {
+	d := metaOf[claimDetail](e)
+	s.touchCommand(c)
+	c.Status, c.Worker, c.Attempt = event.StatusClaimed, e.WorkerID, max(d.Attempt, c.Attempt+1)
+	c.LeaseUntil, c.ClaimedAt = d.LeaseUntil, e.CreatedAt
+	s.trimPending()
+	return Effect{Command: c}
+}
+
+// end closes a command and settles its iteration or its run.
+func (s *State) end(c *Command, e *event.Event) {
+	d := callOf(e)
+	s.touchCommand(c)
+	data := d.userData()
+	if data == nil {
+		data = c.data
+	}
+	ok := e.Type.Canonical() == event.CommandCompleted && !isToolFailure(d.Status, e.Status)
+	c.EndedAt, c.vars, c.data = e.CreatedAt, nil, nil
+	var errRaw json.RawMessage
+	switch {
+	case ok:
+		c.Status = event.StatusCompleted
+	case e.Type.Canonical() == event.CommandCancelled:
+		c.Status, c.Error = event.StatusCancelled, "cancelled"
+		errRaw = encode(c.Error)
+	default:
+		c.Status = event.StatusFailed
+		if errRaw = d.errorRaw(); errRaw == nil {
+			errRaw = encode(firstOf(e.Error, "tool reported status "+firstOf(d.Status, "error")))
+		}
+		c.Error = errorText(errRaw)
+	}
+	s.forget(c)
+	r := s.currentRun(c.Step, c.Gen)
+	if r == nil || r.phase != running {
+		return
+	}
+	s.touch(r).openCmd--
+	if c.Index >= 0 {
+		s.settle(r, c, ok, data, d.Updates)
+		return
+	}
+	r.updates = d.Updates
+	seq := c.Kind == "task_sequence"
+	if len(data) > 0 {
+		data, r.updates = splitUpdates(data, r.updates)
+	}
+	if len(data) > 0 || ok {
+		r.value = scope.Step(nonNil(data), scope.Info{Sequence: seq})
+	}
+	if ok {
+		s.finish(r, completed, e)
+		return
+	}
+	r.errText, r.errRaw = c.Error, errRaw
+	s.finish(r, failed, e)
+}
+
+// settle records the end of one iteration.
+func (s *State) settle(r *run, c *Command, ok bool, data, updates json.RawMessage) {
+	if len(data) > 0 {
+		data, updates = splitUpdates(data, updates)
+	}
+	if len(updates) > 0 {
+		put(s, r.loop.updates, c.Index, updates)
+	}
+	if ok {
+		at(s, r.loop.marks, c.Index, hasSucceeded)
+		at(s, r.loop.results, c.Index, nonNil(data))
+		r.succeeded++
+		return
+	}
+	at(s, r.loop.marks, c.Index, hasFailed)
+	put(s, r.loop.errors, c.Index, c.Error)
+	r.faulted++
+}
+
+// forget moves a command from the open ones to the ring of recent ends.
+func (s *State) forget(c *Command) {
+	drop(s, s.open, c.EventID)
+	drop(s, s.commands, c.ID)
+	put(s, s.ended, c.EventID, endedEntry{cmd: c})
+	s.endRing = append(s.endRing, c.EventID)
+	if len(s.endRing) > endedKept {
+		drop(s, s.ended, s.endRing[0])
+		s.endRing = s.endRing[1:]
+	}
+	s.trimPending()
+}
+
+// isToolFailure tells whether a completed command's tool reported failure, in
+// the payload or in the event's own status word.
+func isToolFailure(words ...string) bool {
+	for _, w := range words {
+		if slices.Contains([]string{"error", "timeout", "failed", "ERROR", "FAILED"}, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitUpdates takes the context updates that other workers put into the data
+// of a task sequence out of it.
+func splitUpdates(data, updates json.RawMessage) (json.RawMessage, json.RawMessage) {
+	if len(updates) > 0 || !bytes.Contains(data, []byte(`"_context_updates"`)) {
+		return data, updates
+	}
+	return cutKey(data, "_context_updates")
+}
+
+func nonNil(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// callOf is the payload of a worker's event, decoded once.
+func callOf(e *event.Event) *callDetail {
+	if d, ok := e.Detail.(*callDetail); ok {
+		return d
+	}
+	d := resultOf[callDetail](e)
+	var m struct {
+		Attempt int `json:"attempt"`
+	}
+	if len(e.Meta) > 0 {
+		_ = json.Unmarshal(e.Meta, &m)
+	}
+	d.Attempt = m.Attempt
+	e.Detail = d
+	return d
+}

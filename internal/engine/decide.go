@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// Env is what the outside lends to a decision.
+type Env struct {
+	Now   time.Time
+	NewID func() event.ID
+}
+
+// Plan is a decision: the events to append, in order, and the commands they
+// touch. It is already applied to the state it was made from.
+type Plan struct {
+	Events  []event.Event
+	Changed []*Command // rows to write, each once
+	Issued  []*Command // issued by this plan and still pending, oldest first
+}
+
+// Decide looks at the state alone and returns everything that must happen
+// now. It runs to a fixed point: after it, deciding again yields nothing.
+func Decide(p *Program, s *State, env Env) Plan {
+	d := &decider{p: p, s: s, env: env}
+	if s.Started() && !s.Final() {
+		d.run()
+	}
+	return d.plan
+}
+
+// decider is one pass.
+type decider struct {
+	p    *Program
+	s    *State
+	env  Env
+	plan Plan
+}
+
+// run repeats the rules until none applies. The order matters: failures first,
+// because they may stop everything else; then loops, then the arcs of ended
+// runs, all of them before any waiting token is tested, because a join must
+// know every path that can still reach it.
+func (d *decider) run() {
+	if len(d.s.order) == 0 {
+		d.enter(d.p.nodes[d.p.pb.Entry], 0)
+	}
+	for changed := true; changed && !d.s.Final(); {
+		changed = d.routeFailures()
+		changed = d.advanceLoops() || changed
+		if !d.stopping() {
+			changed = d.routeEnded() || changed
+			changed = d.enterOffered() || changed
+		}
+	}
+	d.finish()
+}
+
+// stopping tells whether a failure nobody handles has ended all new work.
+func (d *decider) stopping() bool { return d.s.unhandled > 0 }
+
+// emit applies an event of ours and adds it to the plan.
+func (d *decider) emit(e event.Event) {
+	e.ExecutionID, e.CatalogID = d.s.id, d.s.catalogID
+	e.EventID, e.CreatedAt = d.env.NewID(), d.env.Now
+	if e.Type == event.CommandIssued {
+		e.CommandID = commandID(d.s.id, e.NodeName, e.EventID, e.Detail.(*issueDetail).Index)
+	}
+	if eff := d.s.Apply(&e); eff.Command != nil {
+		d.plan.Changed = append(d.plan.Changed, eff.Command)
+		if e.Type == event.CommandIssued {
+			d.plan.Issued = append(d.plan.Issued, eff.Command)
+		}
+	}
+	d.plan.Events = append(d.plan.Events, e)
+}
+
+var emittedByOrchestrator = json.RawMessage(`{"emitted_by":"orchestrator"}`)
+
+// step emits an event about a step whose payload is detail.
+func (d *decider) step(t event.Type, name, status string, detail any, cause event.ID) {
+	d.emit(event.Event{
+		Type: t, NodeName: name, Status: status, ParentEventID: cause,
+		Result: envelope(status, encode(detail)), Meta: emittedByOrchestrator, Detail: detail,
+	})
+}
+
+// fail emits the failure of a run, or of a step that could not be entered.
+func (d *decider) fail(name string, gen int, reason, text string, cause event.ID) {
+	detail := &endDetail{Gen: gen, Reason: reason, Error: text}
+	d.emit(event.Event{
+		Type: event.StepFailed, NodeName: name, Status: event.StatusFailed, ParentEventID: cause, Error: text,
+		Result: envelope(event.StatusFailed, encode(detail)), Meta: emittedByOrchestrator, Detail: detail,
+	})
+}

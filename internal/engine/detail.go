@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// The payloads of the events the engine writes and reads. Each is stored as
+// JSON; an event the engine made itself carries the value in Detail, so that
+// applying it decodes nothing.
+
+// startDetail is the context of playbook_started.
+type startDetail struct {
+	CatalogID   event.StringID  `json:"catalog_id"`
+	ExecutionID event.StringID  `json:"execution_id"`
+	Path        string          `json:"path"`
+	Version     int             `json:"version,omitempty"`
+	Workload    json.RawMessage `json:"workload"`
+}
+
+// startMeta is the meta of playbook_started.
+type startMeta struct {
+	EmittedAt time.Time       `json:"emitted_at"`
+	Emitter   string          `json:"emitter"`
+	Pool      string          `json:"execution_pool,omitempty"`
+	Trace     json.RawMessage `json:"trace,omitempty"`
+}
+
+// enterDetail is the context of step.enter. The loop fields freeze what the
+// iterations will work on.
+type enterDetail struct {
+	Gen         int               `json:"gen"`
+	Expected    *int              `json:"iterations_expected,omitempty"`
+	Iterator    string            `json:"iterator_var,omitempty"`
+	Mode        string            `json:"mode,omitempty"`
+	MaxInFlight int               `json:"max_in_flight,omitempty"`
+	Items       []json.RawMessage `json:"items,omitempty"`
+	Vars        json.RawMessage   `json:"vars,omitempty"`
+}
+
+// endDetail is the context of step.exit, step.skipped, step.failed and loop.done.
+type endDetail struct {
+	Gen        int    `json:"gen"`
+	Reason     string `json:"reason,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Iterations *int   `json:"iterations,omitempty"`
+	Failed     int    `json:"failed,omitempty"`
+}
+
+// routeDetail is the context of next.evaluated: why the execution went where
+// it went.
+type routeDetail struct {
+	Step    string      `json:"step"`
+	Gen     int         `json:"gen"`
+	Matched []string    `json:"matched"`
+	Skipped []string    `json:"skipped,omitempty"`
+	Handled bool        `json:"handled,omitempty"` // a failure that an error arc took up
+	Failed  bool        `json:"failed,omitempty"`  // the run had failed
+	Arcs    []arcDetail `json:"arcs,omitempty"`
+}
+
+// arcDetail is one arc's evaluation.
+type arcDetail struct {
+	Step    string                     `json:"step"`
+	When    string                     `json:"when,omitempty"`
+	Outcome bool                       `json:"outcome"`
+	Read    map[string]json.RawMessage `json:"read,omitempty"` // values the condition mentions, bounded
+	Error   string                     `json:"error,omitempty"`
+}
+
+// ctxDetail is the context of ctx.updated.
+type ctxDetail struct {
+	Step     string                     `json:"step"`
+	Gen      int                        `json:"gen"`
+	Arc      string                     `json:"arc,omitempty"`
+	Values   map[string]json.RawMessage `json:"values"`
+	Warnings []string                   `json:"warnings,omitempty"`
+}
+
+// issueContext is the context of command.issued.
+type issueContext struct {
+	RenderContext json.RawMessage `json:"render_context,omitempty"`
+}
+
+// issueDetail is the meta of command.issued. Worker is set when the command
+// was handed over at birth, without a separate claim.
+type issueDetail struct {
+	Gen         int       `json:"gen"`
+	Index       *int      `json:"iteration_index,omitempty"`
+	MaxAttempts int       `json:"max_attempts"`
+	Attempt     int       `json:"attempt,omitempty"`
+	LeaseUntil  time.Time `json:"lease_until,omitzero"`
+
+	vars json.RawMessage
+}
+
+// claimDetail is the meta of command.claimed.
+type claimDetail struct {
+	Attempt        int       `json:"attempt"`
+	LeaseUntil     time.Time `json:"lease_until,omitzero"`
+	Reclaimed      bool      `json:"reclaimed,omitempty"`
+	ReclaimedFrom  string    `json:"reclaimed_from_worker,omitempty"`
+	ReclaimedCause string    `json:"reclaimed_reason,omitempty"`
+}
+
+// terminalMeta is the meta of the execution's last event.
+type terminalMeta struct {
+	Status      string   `json:"status"`
+	Error       string   `json:"error,omitempty"`
+	FailedSteps []string `json:"failed_steps,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+	By          string   `json:"cancelled_by,omitempty"`
+}
+
+// callDetail is the payload of a worker's event about a command, in every
+// shape workers send it.
+type callDetail struct {
+	CommandID string          `json:"command_id"`
+	Status    string          `json:"status"`
+	Error     json.RawMessage `json:"error"`
+	Data      json.RawMessage `json:"data"`
+	Updates   json.RawMessage `json:"context_updates"`
+	Result    *struct {
+		Status  string `json:"status"`
+		Context *struct {
+			Data  json.RawMessage `json:"data"`
+			Error json.RawMessage `json:"error"`
+		} `json:"context"`
+		Data json.RawMessage `json:"data"`
+	} `json:"result"`
+	Attempt int `json:"-"`
+}
+
+// userData is the tool's data within the payload; nil when it carries none.
+func (d *callDetail) userData() json.RawMessage {
+	switch {
+	case d.Result != nil && d.Result.Context != nil && d.Result.Context.Data != nil:
+		return d.Result.Context.Data
+	case d.Result != nil && d.Result.Data != nil:
+		return d.Result.Data
+	}
+	return d.Data
+}
+
+// errorRaw is the error within the payload: an object, a string, or nil.
+func (d *callDetail) errorRaw() json.RawMessage {
+	if len(d.Error) > 0 && string(d.Error) != "null" {
+		return d.Error
+	}
+	if d.Result != nil && d.Result.Context != nil {
+		return d.Result.Context.Error
+	}
+	return nil
+}
+
+// errorText is the message within an error value.
+func errorText(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var obj struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &obj) == nil && obj.Message != "" {
+		return obj.Message
+	}
+	return string(raw)
+}
+
+// wrapped is the stored result envelope around a payload.
+type wrapped[T any] struct {
+	Status  string `json:"status"`
+	Context T      `json:"context"`
+}
+
+// resultOf is the event's payload from its result column. An unreadable one is
+// the zero payload: the fold is total.
+func resultOf[T any](e *event.Event) *T {
+	if d, ok := e.Detail.(*T); ok {
+		return d
+	}
+	var w wrapped[T]
+	if len(e.Result) > 0 {
+		_ = json.Unmarshal(e.Result, &w)
+	}
+	return &w.Context
+}
+
+// metaOf is the event's payload from its meta column.
+func metaOf[T any](e *event.Event) *T {
+	if d, ok := e.Detail.(*T); ok {
+		return d
+	}
+	var m T
+	if len(e.Meta) > 0 {
+		_ = json.Unmarshal(e.Meta, &m)
+	}
+	return &m
+}
+
+// envelope is {"status":…,"context":…} around encoded context.
+func envelope(status string, context json.RawMessage) json.RawMessage {
+	b := make([]byte, 0, len(context)+len(status)+26)
+	b = append(b, `{"status":"`...)
+	b = append(b, status...) // status words need no escaping
+	b = append(b, '"')
+	if len(context) > 0 {
+		b = append(b, `,"context":`...)
+		b = append(b, context...)
+	}
+	return append(b, '}')
+}
+
+// encode marshals a payload of ours, which cannot fail.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("engine: encode own payload: " + err.Error())
+	}
+	return b
+}

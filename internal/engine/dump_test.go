@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// dump is a complete, deterministic text of a state: two states with the same
+// dump decide alike from here on.
+func (s *State) dump() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seq=%d status=%s unhandled=%d error=%q current=%s\n", s.seq, s.status, s.unhandled, s.errorText, s.currentStep)
+	for _, name := range s.order {
+		st := s.steps[name]
+		fmt.Fprintf(&b, "step %s runs=%d", name, st.runs)
+		if r := st.cur; r != nil {
+			fmt.Fprintf(&b, " gen=%d %s entered=%d ended=%d routed=%t handled=%t open=%d next=%d ok=%d bad=%d err=%q updates=%s",
+				r.gen, r.phase, r.entered, r.ended, r.routed, r.handled, r.openCmd, r.next, r.succeeded, r.faulted, r.errText, r.updates)
+			if l := r.loop; l != nil {
+				fmt.Fprintf(&b, " loop items=%s marks=%v results=%s errors=%v shared=%s window=%d", l.items, l.marks, l.results, l.errors, l.shared, l.window)
+			}
+		}
+		if st.result != nil {
+			fmt.Fprintf(&b, " result=%s", st.result.JSON())
+		}
+		b.WriteByte('\n')
+	}
+	for _, c := range s.OpenCommands() {
+		fmt.Fprintf(&b, "open %s %s worker=%s attempt=%d vars=%s\n", c.ID, c.Status, c.Worker, c.Attempt, c.vars)
+	}
+	for _, c := range s.Pending(1 << 30) {
+		fmt.Fprintf(&b, "pending %s\n", c.ID)
+	}
+	for _, k := range sortedKeys(s.vars) {
+		fmt.Fprintf(&b, "var %s=%s\n", k, s.vars[k].raw)
+	}
+	for _, o := range s.offers {
+		fmt.Fprintf(&b, "offer %s from %s\n", o.target, o.from)
+	}
+	for _, r := range s.unrouted {
+		fmt.Fprintf(&b, "unrouted %s\n", r.step)
+	}
+	for _, r := range s.loops {
+		fmt.Fprintf(&b, "looping %s\n", r.step)
+	}
+	w, _ := json.Marshal(s.workload)
+	fmt.Fprintf(&b, "workload %s\n", w)
+	return b.String()
+}
+
+// describe is an event in one readable line, without ids and times.
+func describe(e *event.Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", e.Type)
+	if e.NodeName != "" && !e.Type.IsTerminal() {
+		fmt.Fprintf(&b, " %s", e.NodeName)
+	}
+	switch e.Type {
+	case event.PlaybookStarted:
+		var d startDetail
+		_ = json.Unmarshal(e.Context, &d)
+		fmt.Fprintf(&b, " workload=%s", d.Workload)
+	case event.StepEnter:
+		d := resultOf[enterDetail](e)
+		fmt.Fprintf(&b, " run=%d", d.Gen)
+		if d.Expected != nil {
+			fmt.Fprintf(&b, " items=%d window=%d", *d.Expected, d.MaxInFlight)
+		}
+	case event.StepSkipped, event.StepFailed:
+		d := resultOf[endDetail](e)
+		fmt.Fprintf(&b, " (%s)", d.Reason)
+		if d.Error != "" {
+			fmt.Fprintf(&b, " %s", d.Error)
+		}
+	case event.LoopDone:
+		d := resultOf[endDetail](e)
+		fmt.Fprintf(&b, " iterations=%d failed=%d", *d.Iterations, d.Failed)
+	case event.NextEvaluated:
+		d := resultOf[routeDetail](e)
+		fmt.Fprintf(&b, " -> [%s]", strings.Join(d.Matched, " "))
+		if d.Failed {
+			fmt.Fprintf(&b, " handled=%t", d.Handled)
+		}
+	case event.CtxUpdated:
+		d := resultOf[ctxDetail](e)
+		for _, k := range sortedKeys(d.Values) {
+			fmt.Fprintf(&b, " %s=%s", k, d.Values[k])
+		}
+		for _, w := range d.Warnings {
+			fmt.Fprintf(&b, " warning: %s", w)
+		}
+	case event.CommandIssued:
+		d := metaOf[issueDetail](e)
+		if d.Index != nil {
+			fmt.Fprintf(&b, " i%d", *d.Index)
+		}
+		if e.WorkerID != "" {
+			fmt.Fprintf(&b, " to=%s", e.WorkerID)
+		}
+		if len(e.Context) > 0 {
+			var c issueContext
+			_ = json.Unmarshal(e.Context, &c)
+			fmt.Fprintf(&b, " vars=%s", c.RenderContext)
+		}
+	case event.CommandClaimed:
+		fmt.Fprintf(&b, " by=%s attempt=%d", e.WorkerID, metaOf[claimDetail](e).Attempt)
+	case event.PlaybookFailed:
+		fmt.Fprintf(&b, ": %s", e.Error)
+	case event.CommandFailed:
+		fmt.Fprintf(&b, ": %s", e.Error)
+	}
+	return b.String()
+}
+
+// reread is the log as a reader of the store sees it: payloads as JSON only.
+func reread(log []event.Event) []event.Event {
+	out := slices.Clone(log)
+	for i := range out {
+		out[i].Detail = nil
+	}
+	return out
+}
+
+// fold replays a log from nothing.
+func fold(id event.ID, log []event.Event) *State {
+	s := NewState(id)
+	for _, e := range reread(log) {
+		s.Apply(&e)
+	}
+	return s
+}

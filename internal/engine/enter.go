@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/playbook"
+)
+
+// reasonStepRuns marks a step that ran more often than the limits allow.
+const reasonStepRuns = "step_runs"
+
+// enter starts a new run of a step, unless its guard says no: then the step is
+// skipped and its arcs are followed as if it had ended without a result.
+func (d *decider) enter(n *node, cause event.ID) {
+	name := n.step.Name
+	gen := 1
+	if st := d.s.steps[name]; st != nil {
+		gen = st.runs + 1
+	}
+	if gen > d.p.limits.StepRuns {
+		d.fail(name, gen, reasonStepRuns, fmt.Sprintf(
+			"step %q ran %d times: a cycle of arcs has no way out (raise the limit or add an exit condition)", name, gen-1), cause)
+		return
+	}
+	if n.step.When != nil {
+		ok, err := n.step.When.Truth(names{s: d.s})
+		if err != nil {
+			d.fail(name, gen, "evaluate_error", fmt.Sprintf("step %q, when %q: %v", name, n.step.When.Source(), err), cause)
+			return
+		}
+		if !ok {
+			d.step(event.StepSkipped, name, event.StatusSkipped, &endDetail{Gen: gen, Reason: "guard"}, cause)
+			return
+		}
+	}
+	switch {
+	case n.step.Loop != nil:
+		d.enterLoop(n, gen, cause)
+	case len(n.step.Tasks) == 0:
+		d.step(event.StepEnter, name, event.StatusEntered, &enterDetail{Gen: gen}, cause)
+		d.step(event.StepExit, name, event.StatusCompleted, &endDetail{Gen: gen}, d.s.lastEventID)
+	default:
+		d.step(event.StepEnter, name, event.StatusEntered, &enterDetail{Gen: gen}, cause)
+		d.issue(n, d.s.steps[name].cur, nil, d.s.commandVars(n.needs))
+	}
+}
+
+// issue emits a command of the run. index is nil outside loops.
+func (d *decider) issue(n *node, r *run, index *int, vars json.RawMessage) {
+	detail := &issueDetail{Gen: r.gen, Index: index, MaxAttempts: d.p.limits.MaxAttempts, vars: vars}
+	e := event.Event{
+		Type: event.CommandIssued, NodeName: r.step, NodeType: n.step.Kind(), Status: event.StatusPending,
+		ParentEventID: r.entered, Meta: encode(detail), Detail: detail,
+	}
+	if len(vars) > 2 {
+		e.Context = encode(issueContext{RenderContext: vars})
+	} else {
+		detail.vars = nil
+	}
+	d.emit(e)
+}
+
+// commandID is the id workers know a command by.
+func commandID(execution event.ID, step string, issued event.ID, index *int) string {
+	b := make([]byte, 0, 48+len(step))
+	b = strconv.AppendInt(b, int64(execution), 10)
+	b = append(b, ':')
+	b = append(b, step...)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, int64(issued), 10)
+	if index != nil {
+		b = append(b, ":i"...)
+		b = strconv.AppendInt(b, int64(*index), 10)
+	}
+	return string(b)
+}
+
+// stepsFailed lists the steps whose failure nobody handled, in workflow order.
+func (d *decider) stepsFailed() (steps []string, first string) {
+	var firstEnd event.ID
+	for _, n := range d.p.nodes {
+		st := d.s.steps[n.step.Name]
+		if st == nil || st.cur == nil || st.cur.phase != failed || st.cur.handled {
+			continue
+		}
+		steps = append(steps, n.step.Name)
+		if firstEnd == 0 || st.cur.ended < firstEnd {
+			firstEnd, first = st.cur.ended, st.cur.errText
+		}
+	}
+	return steps, first
+}
+
+// finish ends the execution when nothing is left to do: no open command, no
+// run to route, no token that can move. The final step, when there is one,
+// runs first.
+func (d *decider) finish() {
+	s := d.s
+	if s.Final() || len(s.open) > 0 {
+		return
+	}
+	if !d.stopping() && (len(s.unrouted) > 0 || len(s.loops) > 0 || len(s.offers) > 0) {
+		return
+	}
+	if n, ok := d.p.byName[d.p.pb.Executor.FinalStep]; ok && !d.hasRun(n.step) {
+		d.enter(n, s.lastEventID)
+		d.advanceLoops()
+		if len(s.open) > 0 {
+			return
+		}
+		d.routeFailures()
+	}
+	d.terminate()
+}
+
+func (d *decider) hasRun(st *playbook.Step) bool {
+	rec, ok := d.s.steps[st.Name]
+	return ok && rec.runs > 0
+}
+
+// terminate emits the one terminal event.
+func (d *decider) terminate() {
+	if !d.stopping() {
+		d.emit(event.Event{
+			Type: event.PlaybookCompleted, NodeName: "playbook", NodeType: "execution", Status: event.StatusCompleted,
+			ParentEventID: d.s.lastEventID, Result: envelope(event.StatusCompleted, nil),
+			Meta: encode(&terminalMeta{Status: event.StatusCompleted}),
+		})
+		return
+	}
+	steps, first := d.stepsFailed()
+	text := "Failed steps: " + joinNames(steps)
+	if first != "" {
+		text += ": " + first
+	}
+	d.emit(event.Event{
+		Type: event.PlaybookFailed, NodeName: "playbook", NodeType: "execution", Status: event.StatusFailed,
+		ParentEventID: d.s.lastEventID, Error: text,
+		Result: envelope(event.StatusFailed, encode(map[string]string{"error": text})),
+		Meta:   encode(&terminalMeta{Status: event.StatusFailed, Error: text, FailedSteps: steps}),
+	})
+}
+
+func joinNames(names []string) string {
+	out := ""
+	for i, n := range names {
+		if i > 0 {
+			out += ", "
+		}
+		out += n
+	}
+	return out
+}

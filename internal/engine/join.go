@@ -1,0 +1,108 @@
+package engine
+
+// frontier is the set of steps with something still to come: a run that goes
+// on, a run whose arcs are not evaluated yet, or a waiting token.
+func (d *decider) frontier() bits {
+	f := newBits(len(d.p.nodes))
+	mark := func(name string) {
+		if n, ok := d.p.byName[name]; ok {
+			f.add(n.step.Index)
+		}
+	}
+	for _, name := range d.s.order {
+		if st := d.s.steps[name]; st.cur != nil && st.cur.phase == running {
+			mark(name)
+		}
+	}
+	for _, r := range d.s.unrouted {
+		mark(r.step)
+	}
+	for _, o := range d.s.offers {
+		mark(o.target)
+	}
+	return f
+}
+
+// liveReach is the frontier and everything reachable from it.
+func (d *decider) liveReach() bits {
+	f := d.frontier()
+	out := newBits(len(d.p.nodes))
+	out.union(f)
+	for i, n := range d.p.nodes {
+		if f.has(i) {
+			out.union(n.reach)
+		}
+	}
+	return out
+}
+
+// joinBlocked tells whether a token at t must wait: some upstream has not
+// delivered its own token and can still run. Arcs that close a cycle are never
+// waited for, and neither are paths that were decided against.
+func (d *decider) joinBlocked(t *node, live bits) bool {
+	for _, u := range t.up {
+		if d.p.isBackEdge(u, t.step.Index) || d.hasOffer(t.step.Name, d.p.nodes[u].step.Name) {
+			continue
+		}
+		if live.has(u) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decider) hasOffer(target, from string) bool {
+	for _, o := range d.s.offers {
+		if o.target == target && o.from == from {
+			return true
+		}
+	}
+	return false
+}
+
+// enterOffered enters every step whose tokens are all there.
+func (d *decider) enterOffered() bool {
+	changed := false
+	for _, o := range d.s.offers { // the slice is replaced, never changed
+		if d.stopping() {
+			break
+		}
+		n := d.p.byName[o.target]
+		if !d.offered(o.target) {
+			continue // entered on behalf of an earlier token
+		}
+		if len(n.up) > 1 && d.joinBlocked(n, d.liveReach()) {
+			continue
+		}
+		d.enter(n, o.cause)
+		changed = true
+	}
+	if changed || len(d.s.offers) == 0 || d.stopping() {
+		return changed
+	}
+	return d.releaseDeadlock()
+}
+
+func (d *decider) offered(target string) bool {
+	for _, o := range d.s.offers {
+		if o.target == target {
+			return true
+		}
+	}
+	return false
+}
+
+// releaseDeadlock enters the first waiting step, in workflow order, when
+// nothing but joins that wait for each other is left.
+func (d *decider) releaseDeadlock() bool {
+	if len(d.s.open) > 0 || len(d.s.unrouted) > 0 || len(d.s.loops) > 0 {
+		return false
+	}
+	for _, n := range d.p.nodes {
+		if d.offered(n.step.Name) {
+			d.enter(n, 0)
+			return true
+		}
+	}
+	return false
+}

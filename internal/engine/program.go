@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/noetl/noetl-go/internal/jinja"
+	"github.com/noetl/noetl-go/internal/playbook"
+)
+
+// Limits bound what one playbook may ask of the engine.
+type Limits struct {
+	LoopWindow  int // open iterations of a parallel loop that sets no max_in_flight
+	StepRuns    int // runs of one step before the execution is stopped
+	MaxAttempts int // claims of one command before it is given up
+}
+
+// DefaultLimits are used where a field is zero.
+var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3}
+
+// Program is a playbook prepared for deciding: its graph with reachability,
+// and per step the wire form of its tool and the names its templates mention.
+// It is immutable and may be shared.
+type Program struct {
+	pb     *playbook.Playbook
+	limits Limits
+	nodes  []*node
+	byName map[string]*node
+}
+
+// node is one step in the graph.
+type node struct {
+	step       *playbook.Step
+	up         []int // distinct steps with an arc to this one, ascending
+	reach      bits  // steps reachable by one or more arcs
+	toolConfig json.RawMessage
+	args       json.RawMessage
+	needs      needs
+}
+
+// Compile prepares p with the default limits.
+func Compile(p *playbook.Playbook) (*Program, error) { return CompileWith(p, Limits{}) }
+
+// CompileWith prepares p. It fails only when p is not a valid document.
+func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
+	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps))}
+	for _, s := range p.Steps {
+		n := &node{step: s, needs: stepNeeds(s)}
+		var err error
+		if n.toolConfig, err = jinja.ToJSON(playbook.ToolConfig(s)); err != nil {
+			return nil, fmt.Errorf("encode tool of step %q: %w", s.Name, err)
+		}
+		n.args = json.RawMessage("{}")
+		if s.Input != nil {
+			if n.args, err = jinja.ToJSON(s.Input.Raw()); err != nil {
+				return nil, fmt.Errorf("encode input of step %q: %w", s.Name, err)
+			}
+		}
+		prog.nodes = append(prog.nodes, n)
+		prog.byName[s.Name] = n
+	}
+	return prog, prog.link()
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.LoopWindow == 0 {
+		l.LoopWindow = DefaultLimits.LoopWindow
+	}
+	if l.StepRuns == 0 {
+		l.StepRuns = DefaultLimits.StepRuns
+	}
+	if l.MaxAttempts == 0 {
+		l.MaxAttempts = DefaultLimits.MaxAttempts
+	}
+	return l
+}
+
+// Playbook is the document the program was made from.
+func (p *Program) Playbook() *playbook.Playbook { return p.pb }
+
+// link fills upstreams and the transitive closure of the arcs.
+func (p *Program) link() error {
+	n := len(p.nodes)
+	direct := make([]bits, n)
+	for i, nd := range p.nodes {
+		direct[i] = newBits(n)
+		for _, a := range nd.step.Arcs {
+			t, ok := p.byName[a.Target]
+			if !ok {
+				return fmt.Errorf("step %q leads to %q, which does not exist", nd.step.Name, a.Target)
+			}
+			if !direct[i].has(t.step.Index) {
+				direct[i].add(t.step.Index)
+				t.up = append(t.up, i)
+			}
+		}
+	}
+	for i := range p.nodes {
+		p.nodes[i].reach = closure(direct, i)
+	}
+	return nil
+}
+
+// closure is the set of nodes reachable from i by at least one arc.
+func closure(direct []bits, i int) bits {
+	seen := newBits(len(direct))
+	stack := []int{i}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for t := range direct {
+			if direct[at].has(t) && !seen.has(t) {
+				seen.add(t)
+				stack = append(stack, t)
+			}
+		}
+	}
+	return seen
+}
+
+// isBackEdge tells whether the arc from u to t closes a cycle.
+func (p *Program) isBackEdge(u, t int) bool { return u == t || p.nodes[t].reach.has(u) }
+
+// bits is a set of step indexes.
+type bits []uint64
+
+func newBits(n int) bits      { return make(bits, (n+63)/64) }
+func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+func (b bits) add(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bits) union(o bits) {
+	for i := range b {
+		b[i] |= o[i]
+	}
+}

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// TestAnyPlaybookInAnyOrder runs random playbooks with random answers in
+// random order, claims lost and taken over, reports repeated and late, and
+// proves for each finished log: it folds to the live state, every decision is
+// reproduced from its prefix, there is one terminal event, no command is left
+// open, and each command has one accepted end.
+func TestAnyPlaybookInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		src := genPlaybook(rt)
+		h := newHost(rapidTB{t, rt}, src, Limits{StepRuns: 6, LoopWindow: 3})
+		if err := h.start(""); err != nil {
+			rt.Fatalf("start: %v\n%s", err, src)
+		}
+		past := map[string]event.Event{}
+		for i := 0; !h.state.Final(); i++ {
+			if i > 3000 {
+				rt.Fatalf("does not end:\n%s\n%s", src, h.state.dump())
+			}
+			h.randomEvent(rt, past)
+		}
+		h.verify()
+		h.checkEnds(rt, src)
+	})
+}
+
+// randomEvent lets one thing happen to one of the open commands, or to a past one.
+func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
+	open := h.state.OpenCommands()
+	if len(open) == 0 {
+		rt.Fatalf("stuck: nothing is open and nothing has ended\n%s", h.state.dump())
+	}
+	c := open[rapid.IntRange(0, len(open)-1).Draw(rt, "command")]
+	switch rapid.IntRange(0, 9).Draw(rt, "what") {
+	case 0:
+		if e, err := Claim(h.state, c, rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker"), h.now.Add(time.Minute), h.env()); err == nil {
+			h.input(e)
+		}
+	case 1:
+		h.now = h.now.Add(2 * time.Minute)
+		if c.Attempt >= c.MaxAttempts {
+			h.input(Lost(h.state, c, "lease_expired", h.env()))
+		}
+	case 2:
+		h.end(past, c, h.failure(c, "bad luck"))
+	case 3:
+		for _, id := range sortedKeys(past) {
+			e := past[id]
+			e.Seq, e.EventID = 0, h.env().NewID()
+			h.input(e)
+			break
+		}
+	case 4:
+		e := h.success(c, json.RawMessage(`"stale"`))
+		e.WorkerID = "somebody else"
+		if c.Attempt > 0 {
+			h.input(e)
+		}
+	default:
+		n := rapid.IntRange(0, 2).Draw(rt, "n")
+		h.end(past, c, h.success(c, json.RawMessage(fmt.Sprintf(`{"n":%d,"rows":[%d,%d]}`, n, n, n+1))))
+	}
+}
+
+func (h *host) end(past map[string]event.Event, c *Command, e event.Event) {
+	past[c.ID] = e
+	h.input(e)
+}
+
+// checkEnds counts the terminal events and the accepted ends of each command.
+func (h *host) checkEnds(rt *rapid.T, src string) {
+	terminals := 0
+	issued := map[string]int{}
+	s := NewState(executionID)
+	for _, e := range reread(h.log) {
+		eff := s.Apply(&e)
+		if e.Type.IsTerminal() {
+			terminals++
+		}
+		if e.Type == event.CommandIssued {
+			issued[e.CommandID] = 0
+		}
+		if e.Type.IsCommandEnd() && eff.Ignored == "" {
+			issued[e.CommandID]++
+		}
+	}
+	if terminals != 1 {
+		rt.Fatalf("%d terminal events\n%s", terminals, src)
+	}
+	for id, n := range issued {
+		if n != 1 {
+			rt.Fatalf("command %s has %d accepted ends\n%s", id, n, src)
+		}
+	}
+}
+
+// genPlaybook draws a small workflow: any arcs, cycles included, with
+// conditions on data, variables and failures; loops of each kind; guards.
+func genPlaybook(rt *rapid.T) string {
+	n := rapid.IntRange(1, 6).Draw(rt, "steps")
+	var b strings.Builder
+	b.WriteString("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: random}\nworkload: {k: 1}\nworkflow:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - step: s%d\n", i)
+		if rapid.IntRange(0, 4).Draw(rt, "tool") > 0 || i == n-1 {
+			fmt.Fprintf(&b, "    tool: {kind: noop, message: \"{{ k }} {{ s%d.n }}\"}\n", rapid.IntRange(0, n-1).Draw(rt, "reads"))
+			if i > 0 {
+				b.WriteString(rapid.SampledFrom([]string{
+					"", "", "",
+					"    loop: {in: [1, 2, 3, 4], iterator: it}\n",
+					"    loop: {in: [1, 2, 3, 4, 5], iterator: it, spec: {mode: parallel, max_in_flight: 2}}\n",
+					"    loop: {in: \"{{ s0.rows }}\", iterator: it, spec: {mode: parallel}}\n    spec: {policy: {failure: {mode: best_effort}}}\n",
+					"    loop: {in: [], iterator: it}\n",
+				}).Draw(rt, "loop"))
+			}
+		}
+		b.WriteString(rapid.SampledFrom([]string{
+			"", "", "", "    when: \"{{ s0.n != 1 }}\"\n", "    when: \"{{ v is not defined or v < 2 }}\"\n",
+		}).Draw(rt, "guard"))
+		b.WriteString(rapid.SampledFrom([]string{
+			"", "", "    set: {ctx.v: \"{{ output.n }}\"}\n", "    set: {ctx.v: \"{{ v | default(0) + 1 }}\"}\n",
+		}).Draw(rt, "set"))
+		genArcs(rt, &b, n)
+	}
+	return b.String()
+}
+
+func genArcs(rt *rapid.T, b *strings.Builder, n int) {
+	arcs := rapid.IntRange(0, 3).Draw(rt, "arcs")
+	if arcs == 0 {
+		return
+	}
+	mode := rapid.SampledFrom([]string{"exclusive", "inclusive"}).Draw(rt, "mode")
+	fmt.Fprintf(b, "    next:\n      spec: {mode: %s}\n      arcs:\n", mode)
+	for range arcs {
+		fmt.Fprintf(b, "        - step: s%d\n", rapid.IntRange(0, n-1).Draw(rt, "target"))
+		b.WriteString(rapid.SampledFrom([]string{
+			"", "",
+			"          when: \"{{ output.n == 0 }}\"\n",
+			"          when: \"{{ output.n > 0 }}\"\n",
+			"          when: \"{{ v is defined and v > 0 }}\"\n",
+			"          when: \"{{ event.name == 'call.error' }}\"\n",
+			"          when: \"{{ output.status == 'error' }}\"\n          set: {ctx.v: 9}\n",
+		}).Draw(rt, "when"))
+	}
+}
+
+// rapidTB lets the harness fail the drawn case, so that rapid can shrink it.
+type rapidTB struct {
+	testing.TB
+	rt *rapid.T
+}
+
+func (r rapidTB) Fatal(args ...any)                 { r.rt.Fatal(args...) }
+func (r rapidTB) Fatalf(format string, args ...any) { r.rt.Fatalf(format, args...) }
+func (r rapidTB) Helper()                           {}

@@ -1,0 +1,261 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/jinja"
+	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/scope"
+)
+
+// routeFailures gives each failed run's error arcs their chance. A failure
+// that no arc takes up stops the execution.
+func (d *decider) routeFailures() bool {
+	changed := false
+	for _, r := range d.s.unrouted {
+		if r.phase == failed {
+			d.route(r)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// routeEnded evaluates the arcs of every run that ended, oldest end first.
+func (d *decider) routeEnded() bool {
+	changed := false
+	for _, r := range d.s.unrouted {
+		if r.phase != failed && !d.stopping() {
+			d.route(r)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// route evaluates a run's arcs exactly once and records the outcome: the
+// variables the step sets, which arcs fired and why, and the tokens they left.
+func (d *decider) route(r *run) {
+	n := d.p.byName[r.step]
+	extra := d.boundary(r, n)
+	if r.phase == completed {
+		d.setVars(r, n.step.Set, "", extra)
+	}
+	detail := &routeDetail{Step: r.step, Gen: r.gen, Matched: []string{}, Failed: r.phase == failed}
+	var fired []*playbook.Arc
+	var err error
+	if r.reason != reasonStepRuns { // an endless cycle must not be able to catch its own end
+		fired, err = d.evalArcs(r, n, extra, detail)
+	}
+	if err != nil {
+		d.fail(r.step, r.gen, "evaluate_error", err.Error(), r.ended)
+		return
+	}
+	if len(fired) == 0 && len(n.step.Arcs) > 0 && r.phase == completed && d.p.pb.Executor.NoNextIsError {
+		d.fail(r.step, r.gen, "no_next", fmt.Sprintf("step %q: no arc matched", r.step), r.ended)
+		return
+	}
+	detail.Handled = r.phase == failed && len(fired) > 0
+	for _, a := range fired {
+		d.setVars(r, a.Set, a.Target, extra)
+	}
+	d.step(event.NextEvaluated, r.step, "EVALUATED", detail, r.ended)
+	d.skipDead(n, detail.Matched, r.ended)
+}
+
+// evalArcs returns the arcs that fire. A failed run sees only its error arcs.
+func (d *decider) evalArcs(r *run, n *node, extra jinja.Vars, detail *routeDetail) ([]*playbook.Arc, error) {
+	var fired []*playbook.Arc
+	sc := names{s: d.s, extra: extra}
+	for i, a := range n.step.Arcs {
+		if r.phase == failed && !a.OnError {
+			continue
+		}
+		ad := arcDetail{Step: a.Target, Outcome: true}
+		if a.When != nil {
+			ad.When = a.When.Source()
+			ok, err := a.When.Truth(sc)
+			if err != nil {
+				return nil, fmt.Errorf("step %q, next.arcs[%d].when %q: %w", r.step, i, ad.When, err)
+			}
+			ad.Outcome, ad.Read = ok, d.read(a.When, sc)
+		}
+		detail.Arcs = append(detail.Arcs, ad)
+		if !ad.Outcome {
+			continue
+		}
+		fired = append(fired, a)
+		if !slices.Contains(detail.Matched, a.Target) {
+			detail.Matched = append(detail.Matched, a.Target)
+		}
+		if n.step.Mode != playbook.Inclusive {
+			break
+		}
+	}
+	return fired, nil
+}
+
+// readLimit bounds each value that next.evaluated quotes.
+const readLimit = 256
+
+// read quotes the values a condition mentions, so that the log explains itself.
+func (d *decider) read(t *jinja.Template, sc jinja.Scope) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, path := range t.Free() {
+		var v any
+		v, ok := sc.Lookup(path[0])
+		key := path[0]
+		for _, attr := range path[1:] {
+			if !ok {
+				break
+			}
+			v, ok = attrOf(v, attr)
+			key += "." + attr
+		}
+		if !ok {
+			continue
+		}
+		if b, err := jinja.ToJSON(v); err == nil && len(b) <= readLimit {
+			out[key] = b
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// attrOf reads one attribute of a value the way a template would.
+func attrOf(v any, name string) (any, bool) {
+	if raw, ok := v.(json.RawMessage); ok {
+		v, _ = jinja.FromJSON(raw)
+	}
+	switch x := v.(type) {
+	case *jinja.Dict:
+		return x.Get(name)
+	case jinja.Object:
+		return x.Attr(name)
+	}
+	return nil, false
+}
+
+// boundary binds the names that exist only where a run ended: output (and its
+// older spellings), event and error.
+func (d *decider) boundary(r *run, n *node) jinja.Vars {
+	var out any
+	name, status := scope.EventDone, event.StatusCompleted
+	switch {
+	case r.phase == failed:
+		name, status = scope.EventError, event.StatusFailed
+		out = r.failureValue()
+	case r.value != nil:
+		out = r.value
+	}
+	if r.loop != nil && r.phase == completed {
+		name = scope.EventLoop
+	}
+	ev := jinja.NewDict(4)
+	ev.Set("name", name)
+	ev.Set("step", r.step)
+	ev.Set("status", status)
+	extra := jinja.Vars{"event": ev}
+	if out != nil {
+		ev.Set("payload", out)
+		for _, k := range []string{"output", "outcome", "response", "result"} {
+			extra[k] = out
+		}
+	}
+	if r.phase == failed {
+		extra["error"] = r.errRaw
+	}
+	return extra
+}
+
+// setVars makes the assignments of a step or an arc durable, together with
+// what the step's command asked for.
+func (d *decider) setVars(r *run, set []playbook.Assignment, arc string, extra jinja.Vars) {
+	detail := &ctxDetail{Step: r.step, Gen: r.gen, Arc: arc, Values: map[string]json.RawMessage{}}
+	if arc == "" {
+		r.commandUpdates(detail)
+	}
+	sc := names{s: d.s, extra: extra}
+	if len(set) > 0 && len(detail.Values) > 0 { // the step's own set sees them
+		sc.extra = maps.Clone(extra)
+		for k, v := range detail.Values {
+			sc.extra[k] = v
+		}
+	}
+	for _, a := range set {
+		v, err := a.Value.Eval(sc)
+		if err != nil {
+			detail.Warnings = append(detail.Warnings, fmt.Sprintf("set %s: %v", a.Key, err))
+			v = nil
+		}
+		b, err := jinja.ToJSON(v)
+		if err != nil {
+			detail.Warnings = append(detail.Warnings, fmt.Sprintf("set %s: %v", a.Key, err))
+			b = json.RawMessage("null")
+		}
+		detail.Values[a.Key] = b
+	}
+	if len(detail.Values) > 0 {
+		d.step(event.CtxUpdated, r.step, event.StatusContext, detail, r.ended)
+	}
+}
+
+// commandUpdates adds the variables that a command's policy rules and task
+// sets asked for; a loop's come in index order, the last index winning.
+func (r *run) commandUpdates(detail *ctxDetail) {
+	r.addUpdates(detail, r.updates)
+	if r.loop == nil {
+		return
+	}
+	for _, i := range slices.Sorted(maps.Keys(r.loop.updates)) {
+		r.addUpdates(detail, r.loop.updates[i])
+	}
+}
+
+func (r *run) addUpdates(detail *ctxDetail, raw json.RawMessage) {
+	var values map[string]json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &values) != nil {
+		return
+	}
+	for k, v := range values {
+		if key, ok := contextKey(k); ok {
+			detail.Values[key] = v
+		}
+	}
+}
+
+// contextKey strips the ctx scope; the other scopes end with their command.
+func contextKey(k string) (string, bool) {
+	for _, scoped := range []string{"iter.", "step."} {
+		if len(k) > len(scoped) && k[:len(scoped)] == scoped {
+			return "", false
+		}
+	}
+	if len(k) > 4 && k[:4] == "ctx." {
+		return k[4:], true
+	}
+	return k, true
+}
+
+// skipDead records the targets that an evaluation passed over and that no
+// live path can reach any more.
+func (d *decider) skipDead(n *node, matched []string, cause event.ID) {
+	if len(n.step.Arcs) == len(matched) {
+		return
+	}
+	live := d.liveReach()
+	for _, a := range n.step.Arcs {
+		t := d.p.byName[a.Target]
+		if _, known := d.s.steps[a.Target]; known || live.has(t.step.Index) {
+			continue
+		}
+		d.step(event.StepSkipped, a.Target, event.StatusSkipped, &endDetail{Reason: "route"}, cause)
+	}
+}

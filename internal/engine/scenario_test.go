@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// TestScenarios runs the stories in testdata. Each line of a story is one
+// thing that happens; below it stand the events that follow. Run with -rewrite
+// to accept what the engine says now.
+//
+//	playbook            the YAML that follows
+//	start [payload]     start the execution
+//	done STEP [index=N] [json]      a command's tool succeeded
+//	fail STEP [index=N] [text]      a command's tool failed
+//	both STEP STEP      two commands succeed in one batch
+//	claim STEP [index=N] WORKER     a worker claims
+//	expire              the leases of all claims pass
+//	lost STEP           a command's last attempt is given up
+//	cancel              the execution is cancelled
+//	dispatch STEP [index=N]         what a worker receives
+//	open                the open commands
+//	outcome             the steps and what their names show
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
+		var st *story
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "playbook" {
+				if st != nil {
+					st.h.verify()
+				}
+				st = &story{h: newHost(t, d.Input, Limits{StepRuns: 5, LoopWindow: 4})}
+				return ""
+			}
+			st.h.t = t
+			return st.tell(d)
+		})
+		if st != nil {
+			st.h.t = t
+			st.h.verify()
+		}
+	})
+}
+
+type story struct {
+	h    *host
+	last event.Event
+}
+
+func (s *story) tell(d *datadriven.TestData) string {
+	h := s.h
+	switch d.Cmd {
+	case "start":
+		if err := h.start(d.Input); err != nil {
+			return "refused: " + err.Error()
+		}
+		return join(h.log)
+	case "done":
+		return s.report(h.success(s.command(d), data(d)))
+	case "fail":
+		return s.report(h.failure(s.command(d), d.Input))
+	case "again":
+		return join(h.input(s.repeat()))
+	case "both":
+		var events []event.Event
+		for _, arg := range d.CmdArgs {
+			events = append(events, h.success(find(h, arg.Key, -1), data(d)))
+		}
+		return join(h.input(events...))
+	case "claim":
+		var worker string
+		d.ScanArgs(h.t.(*testing.T), "worker", &worker)
+		e, err := Claim(h.state, s.command(d), worker, h.now.Add(time.Minute), h.env())
+		if err != nil {
+			return "refused: " + err.Error()
+		}
+		return join(h.input(e))
+	case "expire":
+		h.now = h.now.Add(time.Hour)
+		return ""
+	case "lost":
+		return join(h.input(Lost(h.state, s.command(d), "lease_expired", h.env())))
+	case "cancel":
+		return join(h.input(Cancel(h.state, d.Input, "tester", h.env())...))
+	case "dispatch":
+		cmd, err := Dispatch(h.prog, h.state, s.command(d))
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%s tool=%s args=%s context=%s", cmd.Action, cmd.Context.ToolConfig, cmd.Context.Args, cmd.Context.RenderContext)
+	case "open":
+		var b strings.Builder
+		for _, c := range h.state.OpenCommands() {
+			fmt.Fprintf(&b, "%s %s\n", label(c), c.Status)
+		}
+		return b.String()
+	case "outcome":
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s %s\n", h.state.Summary().Status, h.state.Summary().Error)
+		for _, o := range h.state.Outcome() {
+			fmt.Fprintf(&b, "%s %s runs=%d result=%s %s\n", o.Name, o.Status, o.Runs, o.Result, o.Error)
+		}
+		return b.String()
+	}
+	h.t.Fatalf("%s: unknown story line %q", d.Pos, d.Cmd)
+	return ""
+}
+
+// report feeds a worker's event and remembers it for `again`.
+func (s *story) report(e event.Event) string {
+	s.last = e
+	return join(s.h.input(e))
+}
+
+// repeat is the last report under a new event id: a worker that lost the answer.
+func (s *story) repeat() event.Event {
+	e := s.last
+	e.Seq = 0
+	e.EventID = s.h.env().NewID()
+	return e
+}
+
+func (s *story) command(d *datadriven.TestData) *Command {
+	index := -1
+	for _, a := range d.CmdArgs {
+		if a.Key == "index" {
+			index, _ = strconv.Atoi(a.Vals[0])
+		}
+	}
+	return find(s.h, d.CmdArgs[0].Key, index)
+}
+
+func find(h *host, step string, index int) *Command {
+	for _, c := range h.state.OpenCommands() {
+		if c.Step == step && (index < 0 || c.Index == index) {
+			return c
+		}
+	}
+	for _, e := range h.state.ended {
+		if c := e.cmd; c.Step == step && (index < 0 || c.Index == index) {
+			return c
+		}
+	}
+	h.t.Fatalf("no command of step %s (index %d)", step, index)
+	return nil
+}
+
+func label(c *Command) string {
+	if c.Index >= 0 {
+		return fmt.Sprintf("%s[%d]", c.Step, c.Index)
+	}
+	return c.Step
+}
+
+func data(d *datadriven.TestData) json.RawMessage {
+	if strings.TrimSpace(d.Input) == "" {
+		return json.RawMessage(`{}`)
+	}
+	return json.RawMessage(d.Input)
+}
+
+func join(events []event.Event) string {
+	return strings.Join(lines(events), "\n") + "\n"
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/jinja"
+)
+
+// StartInput is a request to run a playbook.
+type StartInput struct {
+	ExecutionID       event.ID
+	CatalogID         event.ID
+	ParentExecutionID event.ID
+	Path              string
+	Version           int
+	Pool              string          // "" = by path
+	Payload           json.RawMessage // object whose keys replace those of the workload; may be empty
+	Trace             json.RawMessage
+}
+
+// Start makes the first event of an execution. What can be refused is refused
+// here, before anything is written: a payload that is no object, an entry loop
+// over something that is no list.
+func Start(p *Program, in StartInput, env Env) (event.Event, error) {
+	workload, err := mergeWorkload(p.pb.Workload, in.Payload)
+	if err != nil {
+		return event.Event{}, err
+	}
+	raw, err := jinja.ToJSON(workload)
+	if err != nil {
+		return event.Event{}, event.Errorf(event.Invalid, "workload cannot be stored as JSON: %v", err)
+	}
+	d := &startDetail{
+		CatalogID: event.StringID(in.CatalogID), ExecutionID: event.StringID(in.ExecutionID),
+		Path: in.Path, Version: in.Version, Workload: raw,
+	}
+	e := event.Event{
+		ExecutionID: in.ExecutionID, CatalogID: in.CatalogID, ParentExecutionID: in.ParentExecutionID,
+		EventID: env.NewID(), CreatedAt: env.Now,
+		Type: event.PlaybookStarted, NodeName: in.Path, NodeType: "execution", Status: event.StatusStarted,
+		Context: encode(d), Detail: d,
+		Meta: encode(&startMeta{EmittedAt: env.Now, Emitter: "control_plane", Pool: in.Pool, Trace: in.Trace}),
+	}
+	return e, checkEntryLoop(p, in, e)
+}
+
+// mergeWorkload lays the payload's top-level keys over the playbook's.
+func mergeWorkload(defaults *jinja.Dict, payload json.RawMessage) (*jinja.Dict, error) {
+	out := defaults.Clone()
+	if len(payload) == 0 {
+		return out, nil
+	}
+	v, err := jinja.FromJSON(payload)
+	if err != nil {
+		return nil, event.Errorf(event.Invalid, "payload is not JSON: %v", err)
+	}
+	switch d := v.(type) {
+	case nil:
+	case *jinja.Dict:
+		for k, x := range d.All() {
+			out.Set(k, x)
+		}
+	default:
+		return nil, event.Errorf(event.Invalid, "payload must be a JSON object, got: %s", jsonType(v))
+	}
+	return out, nil
+}
+
+func checkEntryLoop(p *Program, in StartInput, start event.Event) error {
+	entry := p.nodes[p.pb.Entry].step
+	if entry.Loop == nil || entry.Loop.In == nil {
+		return nil
+	}
+	s := NewState(in.ExecutionID)
+	s.Apply(&start)
+	v, err := entry.Loop.In.Eval(names{s: s})
+	if err != nil {
+		return event.Errorf(event.Invalid, "start step loop.in %q: %v", entry.Loop.InText, err)
+	}
+	if w, ok := v.(jinja.Wrapper); ok {
+		v = w.Unwrap()
+	}
+	if _, ok := v.([]any); !ok {
+		return event.Errorf(event.Invalid, "start step loop.in must resolve to a JSON array, got: %s", jsonType(v))
+	}
+	return nil
+}
+
+// jsonType names a value's JSON type.
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil, jinja.Undefined:
+		return "null"
+	case bool:
+		return "boolean"
+	case int64, float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case *jinja.Dict:
+		return "object"
+	}
+	return fmt.Sprintf("%T", v)
+}

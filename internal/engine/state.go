@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/jinja"
+	"github.com/noetl/noetl-go/internal/scope"
+)
+
+// State is the fold of one execution's log. It holds what later decisions can
+// need and nothing else: ended commands leave only their results behind.
+type State struct {
+	head                             // everything that is copied whole at Begin
+	steps    map[string]*step        // steps that were entered or skipped
+	open     map[event.ID]*Command   // commands without an end, by issuing event
+	commands map[string]*Command     // the same, by command id
+	ended    map[event.ID]endedEntry // the newest ended commands, for idempotent answers
+	vars     map[string]*value       // durable variables
+	workload *jinja.Dict
+
+	journaling bool
+	epoch      uint64
+	saved      head
+	undo       []func()
+}
+
+// head holds the state's scalars and copy-on-write slices.
+type head struct {
+	id, catalogID, parentID event.ID
+	path                    string
+	version                 int
+	pool                    string
+	trace                   json.RawMessage
+
+	seq         int64
+	lastEventID event.ID
+	lastType    event.Type
+	lastNode    string
+	updatedAt   time.Time
+	startedAt   time.Time
+	endedAt     time.Time
+	status      string
+	errorText   string
+	currentStep string
+
+	order     []string   // step names in order of first appearance
+	loops     []*run     // loop runs that are still open, in order of entry
+	unrouted  []*run     // ended runs whose arcs were not evaluated, by end
+	offers    []offer    // tokens waiting at their target, by arrival
+	pending   []*Command // unclaimed commands, oldest first, from pendingAt on
+	pendingAt int
+	unhandled int // failed runs nobody handled
+	finalRun  bool
+	endRing   []event.ID // keys of ended, oldest first
+}
+
+// endedKept bounds how many ended commands are remembered by event id.
+const endedKept = 512
+
+type endedEntry struct{ cmd *Command }
+
+// offer is a token: an arc fired and its target has not been entered yet.
+type offer struct {
+	target string
+	from   string // step whose run fired the arc; "" for the entry
+	cause  event.ID
+}
+
+// step is what the fold knows of one step.
+type step struct {
+	name   string
+	runs   int
+	cur    *run
+	result *scope.Value // of the last run that produced one; nil while undefined
+	loop   bool
+	epoch  uint64
+}
+
+// phase is where a run stands.
+type phase uint8
+
+const (
+	running phase = iota
+	completed
+	failed
+	skipped
+)
+
+// run is one entry into a step.
+type run struct {
+	step    string
+	gen     int
+	phase   phase
+	entered event.ID
+	ended   event.ID // the event that ended it
+	routed  bool
+	handled bool // failed, and an error arc took it up
+	openCmd int  // commands without an end
+
+	next, succeeded, faulted int // loops: first index not issued, iterations by end
+
+	updates json.RawMessage // context updates its command asked for
+	value   *scope.Value
+	errText string
+	errRaw  json.RawMessage
+	reason  string
+
+	loop  *loopRun
+	epoch uint64
+}
+
+// loopRun is the part of a run that only loops have. The slices are shared by
+// all saved copies of the run; their elements change through at.
+type loopRun struct {
+	iterator string
+	parallel bool
+	window   int
+	items    []json.RawMessage
+	shared   json.RawMessage // values common to all iterations, frozen at entry
+	marks    []mark          // per index
+	results  []json.RawMessage
+	errors   map[int]string
+	updates  map[int]json.RawMessage
+}
+
+type mark uint8
+
+const (
+	notIssued mark = iota
+	wasIssued
+	hasSucceeded
+	hasFailed
+)
+
+// Command is an issued command as the fold knows it.
+type Command struct {
+	ID          string
+	EventID     event.ID
+	Step        string
+	Kind        string
+	Gen         int
+	Index       int // iteration, -1 outside loops
+	Status      string
+	Worker      string
+	Attempt     int
+	MaxAttempts int
+	LeaseUntil  time.Time // as of the claim; heartbeats renew it in the projection
+	CreatedAt   time.Time
+	ClaimedAt   time.Time
+	EndedAt     time.Time
+	Error       string
+
+	vars  json.RawMessage // values its templates mention
+	data  json.RawMessage // from a separate call.done, until the end arrives
+	epoch uint64
+}
+
+// value is a variable: its JSON, decoded when first read.
+type value struct {
+	raw json.RawMessage
+	val any
+}
+
+func (v *value) get() any {
+	if v.val == nil && len(v.raw) > 0 {
+		v.val, _ = jinja.FromJSON(v.raw)
+	}
+	return v.val
+}
+
+// NewState is the state before the first event.
+func NewState(execution event.ID) *State {
+	return &State{
+		head:     head{id: execution},
+		steps:    map[string]*step{},
+		open:     map[event.ID]*Command{},
+		commands: map[string]*Command{},
+		ended:    map[event.ID]endedEntry{},
+		vars:     map[string]*value{},
+		workload: jinja.NewDict(0),
+	}
+}
+
+// Seq is the sequence of the last applied event.
+func (s *State) Seq() int64 { return s.seq }
+
+// Started tells whether the start event was applied.
+func (s *State) Started() bool { return s.status != "" }
+
+// Final tells whether a terminal event was applied.
+func (s *State) Final() bool { return event.IsFinal(s.status) }
+
+// Pool is the worker pool the execution's commands go to.
+func (s *State) Pool() string { return s.pool }
+
+// Trace is the trace context the execution carries, or nil.
+func (s *State) Trace() json.RawMessage { return s.trace }
+
+// CommandByEvent finds a command by the id of its command.issued event: an
+// open one, or one of those that ended last. Nil when unknown.
+func (s *State) CommandByEvent(id event.ID) *Command {
+	if c, ok := s.open[id]; ok {
+		return c
+	}
+	return s.ended[id].cmd
+}
+
+// Pending returns up to max unclaimed commands, oldest first.
+func (s *State) Pending(limit int) []*Command {
+	var out []*Command
+	for _, c := range s.pending[s.pendingAt:] {
+		if len(out) == limit {
+			break
+		}
+		if c.Status == event.StatusPending {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// OpenCommands returns the commands without an end, oldest first.
+func (s *State) OpenCommands() []*Command {
+	out := make([]*Command, 0, len(s.open))
+	for _, c := range s.open {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *Command) int { return int(a.EventID - b.EventID) })
+	return out
+}
+
+// ObserveLease tells the fold of a lease that heartbeats renewed.
+func (s *State) ObserveLease(c *Command, until time.Time) {
+	if until.After(c.LeaseUntil) {
+		s.touchCommand(c).LeaseUntil = until
+	}
+}
+
+// enqueue puts a command at the end of the pending queue.
+func (s *State) enqueue(c *Command) { s.pending = append(s.pending, c) }
+
+// trimPending skips what is no longer pending and gives memory back.
+func (s *State) trimPending() {
+	for s.pendingAt < len(s.pending) && s.pending[s.pendingAt].Status != event.StatusPending {
+		s.pendingAt++
+	}
+	if s.pendingAt > 1024 && s.pendingAt*2 > len(s.pending) {
+		s.pending = slices.Clone(s.pending[s.pendingAt:])
+		s.pendingAt = 0
+	}
+}
+
+// without is a copy of sl without v: slices in head are never changed in place.
+func without[T comparable](sl []T, v T) []T {
+	i := slices.Index(sl, v)
+	if i < 0 {
+		return sl
+	}
+	out := make([]T, 0, len(sl)-1)
+	return append(append(out, sl[:i]...), sl[i+1:]...)
+}
+
+// with is a copy of sl with v at the end.
+func with[T any](sl []T, v T) []T { return append(slices.Clip(sl), v) }

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// Summary is everything the views of an execution show. It is the one place
+// that derives status and progress.
+type Summary struct {
+	ExecutionID, CatalogID, ParentExecutionID event.ID
+
+	Path           string
+	Version        int
+	Pool           string
+	Status         string
+	LastSeq        int64
+	LastEventID    event.ID
+	LastEventType  event.Type
+	LastNodeName   string
+	CurrentStep    string
+	StepsTotal     int
+	StepsCompleted int
+	StepsRunning   int
+	StepsFailed    int
+	Error          string
+	StartedAt      time.Time
+	EndedAt        time.Time
+	UpdatedAt      time.Time
+}
+
+// Summary condenses the state.
+func (s *State) Summary() Summary {
+	sum := Summary{
+		ExecutionID: s.id, CatalogID: s.catalogID, ParentExecutionID: s.parentID,
+		Path: s.path, Version: s.version, Pool: s.pool, Status: s.status,
+		LastSeq: s.seq, LastEventID: s.lastEventID, LastEventType: s.lastType, LastNodeName: s.lastNode,
+		CurrentStep: s.currentStep, Error: s.errorText,
+		StartedAt: s.startedAt, EndedAt: s.endedAt, UpdatedAt: s.updatedAt,
+	}
+	for _, st := range s.steps {
+		if st.cur == nil || st.runs == 0 {
+			continue
+		}
+		sum.StepsTotal++
+		switch st.cur.phase {
+		case running:
+			sum.StepsRunning++
+		case failed:
+			sum.StepsFailed++
+		default:
+			sum.StepsCompleted++
+		}
+	}
+	return sum
+}
+
+// StepOutcome is how a step stands: its last run's status, how often it ran,
+// and what its name shows to later steps.
+type StepOutcome struct {
+	Name   string
+	Status string
+	Runs   int
+	Result json.RawMessage // nil when the name is undefined
+	Error  string
+}
+
+// Outcome lists the steps in the order they were first reached.
+func (s *State) Outcome() []StepOutcome {
+	out := make([]StepOutcome, 0, len(s.order))
+	for _, name := range s.order {
+		st := s.steps[name]
+		if st.cur == nil {
+			continue
+		}
+		o := StepOutcome{Name: name, Status: st.cur.phase.String(), Runs: st.runs, Error: st.cur.errText}
+		if s.Final() && st.cur.phase == running {
+			o.Status = event.StatusCancelled
+		}
+		if st.cur.phase == skipped && st.runs > 0 && st.cur.gen == st.runs {
+			o.Runs-- // a run its guard refused did not run
+		}
+		if st.result != nil {
+			o.Result = st.result.JSON()
+		}
+		out = append(out, o)
+	}
+	return out
+}

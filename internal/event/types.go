@@ -1,0 +1,120 @@
+package event
+
+import "strings"
+
+// Type names a kind of event. Canonical spellings are the constants below;
+// Canonical maps the older ones that logs and workers still use.
+type Type string
+
+const (
+	PlaybookStarted   Type = "playbook_started"
+	PlaybookCompleted Type = "playbook.completed"
+	PlaybookFailed    Type = "playbook.failed"
+	PlaybookCancelled Type = "playbook.cancelled"
+
+	StepEnter   Type = "step.enter"
+	StepExit    Type = "step.exit"
+	StepSkipped Type = "step.skipped"
+	StepFailed  Type = "step.failed"
+	LoopDone    Type = "loop.done"
+
+	NextEvaluated Type = "next.evaluated"
+	CtxUpdated    Type = "ctx.updated"
+
+	CommandIssued    Type = "command.issued"
+	CommandClaimed   Type = "command.claimed"
+	CommandStarted   Type = "command.started"
+	CommandCompleted Type = "command.completed"
+	CommandFailed    Type = "command.failed"
+	CommandCancelled Type = "command.cancelled"
+	CommandReleased  Type = "command.released"
+	CallDone         Type = "call.done"
+	CallError        Type = "call.error"
+)
+
+var aliases = map[Type]Type{
+	"playbook.initialized": PlaybookStarted,
+	"playbook.started":     PlaybookStarted,
+	"playbook_completed":   PlaybookCompleted,
+	"playbook_failed":      PlaybookFailed,
+	"playbook_cancelled":   PlaybookCancelled,
+	"execution.cancelled":  PlaybookCancelled,
+	"step_enter":           StepEnter,
+	"step_started":         StepEnter,
+	"step_completed":       StepExit,
+	"step_skipped":         StepSkipped,
+	"step_failed":          CommandFailed,
+	"action_started":       CommandStarted,
+	"action_done":          CallDone,
+	"action_completed":     CommandCompleted,
+	"action_failed":        CommandFailed,
+}
+
+// Canonical is the present-day spelling of t; unknown types are themselves.
+func (t Type) Canonical() Type {
+	if c, ok := aliases[t]; ok {
+		return c
+	}
+	return t
+}
+
+// IsTerminal tells whether t ends an execution.
+func (t Type) IsTerminal() bool {
+	switch t.Canonical() {
+	case PlaybookCompleted, PlaybookFailed, PlaybookCancelled:
+		return true
+	}
+	return false
+}
+
+// IsExecution tells whether t is about the execution as a whole.
+func (t Type) IsExecution() bool { return t.Canonical() == PlaybookStarted || t.IsTerminal() }
+
+// IsCommandEnd tells whether t ends a command.
+func (t Type) IsCommandEnd() bool {
+	switch t.Canonical() {
+	case CommandCompleted, CommandFailed, CommandCancelled:
+		return true
+	}
+	return false
+}
+
+// DerivedStatus is the status word of an event whose producer gave none.
+func (t Type) DerivedStatus() string {
+	s := string(t)
+	for _, w := range []string{"done", "exit", "completed"} {
+		if strings.Contains(s, w) {
+			return StatusCompleted
+		}
+	}
+	for _, w := range []string{"error", "failed"} {
+		if strings.Contains(s, w) {
+			return StatusFailed
+		}
+	}
+	return StatusRunning
+}
+
+// Status words of events, executions and commands.
+const (
+	StatusPending   = "PENDING"
+	StatusClaimed   = "CLAIMED"
+	StatusStarted   = "STARTED"
+	StatusRunning   = "RUNNING"
+	StatusEntered   = "ENTERED"
+	StatusSkipped   = "SKIPPED"
+	StatusContext   = "CONTEXT"
+	StatusCompleted = "COMPLETED"
+	StatusFailed    = "FAILED"
+	StatusCancelled = "CANCELLED"
+
+	// Tool statuses, carried by command.completed.
+	ToolSuccess = "success"
+	ToolError   = "error"
+	ToolTimeout = "timeout"
+)
+
+// IsFinal tells whether an execution or command status is an end state.
+func IsFinal(status string) bool {
+	return status == StatusCompleted || status == StatusFailed || status == StatusCancelled
+}

@@ -1,0 +1,454 @@
+package jinja
+
+// env is what a compiled expression runs in. It is passed by value: three words
+// in registers, so that simple expressions allocate nothing.
+type env struct {
+	scope Scope
+	frame *frame // nil for a template that needs no locals and no budget
+}
+
+func (e env) budget() *budget {
+	if e.frame == nil {
+		return nil
+	}
+	return e.frame.budget
+}
+
+// frame holds the locals of the template or of one call of a macro.
+type frame struct {
+	up     *frame // the frame in which the macro was defined
+	slots  []any
+	budget *budget
+}
+
+func newFrame(up *frame, slots int, b *budget) *frame {
+	f := &frame{up: up, slots: make([]any, slots), budget: b}
+	for i := range f.slots {
+		f.slots[i] = unset
+	}
+	return f
+}
+
+// expr is a compiled expression.
+type expr func(e env) (any, error)
+
+// compiler turns the tree into closures. The first error is kept; what is
+// compiled after it is never run.
+type compiler struct {
+	block *block
+	fn    *fnScope
+	err   error
+
+	// done and doneExpr are an expression that is compiled already.
+	done     node
+	doneExpr expr
+
+	// heavy is set when something needs a frame.
+	heavy bool
+	// constructs is set when something may build values of internal types.
+	constructs bool
+}
+
+func (c *compiler) fail(err *Error, pos int) expr {
+	if c.err == nil {
+		c.err = at(err, pos)
+	}
+	return constant(nil)
+}
+
+func constant(v any) expr {
+	return func(env) (any, error) { return v, nil }
+}
+
+// expr compiles an expression.
+func (c *compiler) expr(n node) expr {
+	if n == c.done && n != nil {
+		return c.doneExpr
+	}
+	if v, ok := fold(n); ok {
+		return constant(v)
+	}
+	switch n := n.(type) {
+	case *nameNode:
+		return c.name(n)
+	case *attrNode:
+		return c.attr(n)
+	case *indexNode:
+		return c.index(n)
+	case *sliceNode:
+		return c.slice(n)
+	case *callNode:
+		return c.call(n)
+	case *filterNode:
+		return c.filter(n)
+	case *testNode:
+		return c.test(n)
+	case *unaryNode:
+		return c.unary(n)
+	case *binaryNode:
+		return c.binary(n)
+	case *logicNode:
+		return c.logic(n)
+	case *concatNode:
+		return c.concat(n)
+	case *compareNode:
+		return c.compare(n)
+	case *condNode:
+		return c.cond(n)
+	case *listNode:
+		return c.list(n)
+	case *dictNode:
+		return c.dict(n)
+	case *capturedNode:
+		return c.captured()
+	}
+	return c.fail(typeError("unknown expression"), n.where())
+}
+
+func (c *compiler) exprs(ns []node) []expr {
+	out := make([]expr, len(ns))
+	for i, n := range ns {
+		out[i] = c.expr(n)
+	}
+	return out
+}
+
+// fold returns the value of a constant expression. Its value is shared by all
+// evaluations, which is safe because templates never modify values.
+func fold(n node) (any, bool) {
+	switch n := n.(type) {
+	case *literalNode:
+		return n.val, true
+	case *unaryNode:
+		if x, ok := fold(n.x); ok && n.op == "-" {
+			if _, isNumber := asNumeric(x); isNumber {
+				v, err := negate(x)
+				return v, err == nil
+			}
+		}
+	case *listNode:
+		if n.isTuple {
+			return nil, false
+		}
+		items := make([]any, len(n.items))
+		for i, item := range n.items {
+			v, ok := fold(item)
+			if !ok {
+				return nil, false
+			}
+			items[i] = v
+		}
+		return items, true
+	}
+	return nil, false
+}
+
+// path is the written form of an attribute chain, which is what an undefined
+// value is called in messages.
+func path(n node) string {
+	switch n := n.(type) {
+	case *nameNode:
+		return n.name
+	case *attrNode:
+		return path(n.of) + "." + n.name
+	case *indexNode:
+		if v, ok := fold(n.key); ok {
+			if s, err := text(nil, v); err == nil {
+				return path(n.of) + "[" + s + "]"
+			}
+		}
+		return path(n.of) + "[…]"
+	case *sliceNode:
+		return path(n.of) + "[:]"
+	case *callNode:
+		return path(n.fn) + "()"
+	}
+	return "(…)"
+}
+
+func (c *compiler) attr(n *attrNode) expr {
+	of, name, pos := c.expr(n.of), n.name, n.pos
+	var missing any = Undefined{Name: path(n)}
+	return func(e env) (any, error) {
+		v, err := of(e)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = attribute(v, name, missing); err != nil {
+			return nil, at(err, pos)
+		}
+		return v, nil
+	}
+}
+
+func (c *compiler) index(n *indexNode) expr {
+	of, key, pos := c.expr(n.of), c.expr(n.key), n.pos
+	var missing any = Undefined{Name: path(n)}
+	return func(e env) (any, error) {
+		v, err := of(e)
+		if err != nil {
+			return nil, err
+		}
+		k, err := key(e)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = subscript(v, k, missing); err != nil {
+			return nil, at(err, pos)
+		}
+		return v, nil
+	}
+}
+
+func (c *compiler) slice(n *sliceNode) expr {
+	c.heavy = true
+	of, pos := c.expr(n.of), n.pos
+	var parts [3]expr
+	for i, part := range [...]node{n.start, n.stop, n.step} {
+		parts[i] = constant(nil)
+		if part != nil {
+			parts[i] = c.expr(part)
+		}
+	}
+	return func(e env) (any, error) {
+		v, err := of(e)
+		if err != nil {
+			return nil, err
+		}
+		var bounds [3]any
+		for i, part := range parts {
+			if bounds[i], err = part(e); err != nil {
+				return nil, err
+			}
+		}
+		if v, err = slice(e.budget(), v, sliceBounds{bounds[0], bounds[1], bounds[2]}); err != nil {
+			return nil, at(err, pos)
+		}
+		return v, nil
+	}
+}
+
+func (c *compiler) unary(n *unaryNode) expr {
+	x, pos := c.expr(n.x), n.pos
+	if n.op == "not" {
+		return func(e env) (any, error) {
+			v, err := x(e)
+			if err != nil {
+				return nil, err
+			}
+			return !Truthy(v), nil
+		}
+	}
+	minus := n.op == "-"
+	return func(e env) (any, error) {
+		v, err := x(e)
+		if err != nil {
+			return nil, err
+		}
+		negated, err := negate(v)
+		switch {
+		case err != nil:
+			return nil, at(err, pos)
+		case minus:
+			return negated, nil
+		}
+		return base(v)
+	}
+}
+
+func (c *compiler) binary(n *binaryNode) expr {
+	c.heavy = true // text and lists can grow
+	x, y, op, pos := c.expr(n.x), c.expr(n.y), n.op, n.pos
+	return func(e env) (any, error) {
+		l, err := x(e)
+		if err != nil {
+			return nil, err
+		}
+		r, err := y(e)
+		if err != nil {
+			return nil, err
+		}
+		v, err := binary(e.budget(), op, l, r)
+		if err != nil {
+			return nil, at(err, culprit(n.x, l, n.y, r, pos))
+		}
+		return v, nil
+	}
+}
+
+// culprit is the place to blame for a failed operation: the operand that is
+// undefined, or else the operator at pos.
+func culprit(x node, l any, y node, r any, pos int) int {
+	switch {
+	case IsUndefined(l):
+		return start(x)
+	case IsUndefined(r):
+		return start(y)
+	}
+	return pos
+}
+
+// start is where the leftmost name of an attribute chain is.
+func start(n node) int {
+	switch n := n.(type) {
+	case *attrNode:
+		return start(n.of)
+	case *indexNode:
+		return start(n.of)
+	}
+	return n.where()
+}
+
+// logic compiles and and or, which return one of their operands.
+func (c *compiler) logic(n *logicNode) expr {
+	x, y, stop := c.expr(n.x), c.expr(n.y), n.op == "or"
+	return func(e env) (any, error) {
+		v, err := x(e)
+		if err != nil || Truthy(v) == stop {
+			return v, err
+		}
+		return y(e)
+	}
+}
+
+func (c *compiler) concat(n *concatNode) expr {
+	c.heavy = true
+	parts, pos := c.exprs(n.parts), n.pos
+	return func(e env) (any, error) {
+		var out []byte
+		for _, part := range parts {
+			v, err := part(e)
+			if err != nil {
+				return nil, err
+			}
+			size := len(out)
+			if out, err = appendText(out, e.budget(), v); err != nil {
+				return nil, at(err, pos)
+			}
+			if err := e.budget().grow(len(out) - size); err != nil {
+				return nil, at(err, pos)
+			}
+		}
+		return string(out), nil
+	}
+}
+
+func (c *compiler) compare(n *compareNode) expr {
+	first := c.expr(n.first)
+	if len(n.rest) == 1 {
+		return c.comparePair(n, first)
+	}
+	rest, pos := n.rest, n.pos
+	ys := make([]expr, len(rest))
+	ops := make([]comparator, len(rest))
+	for i := range rest {
+		ys[i], ops[i] = c.expr(rest[i].y), comparators[rest[i].op]
+	}
+	return func(e env) (any, error) {
+		l, err := first(e)
+		if err != nil {
+			return nil, err
+		}
+		for i, y := range ys {
+			r, err := y(e)
+			if err != nil {
+				return nil, err
+			}
+			holds, err := ops[i](e.budget(), l, r)
+			if err != nil {
+				return nil, at(err, pos)
+			}
+			if !holds {
+				return false, nil
+			}
+			l = r
+		}
+		return true, nil
+	}
+}
+
+func (c *compiler) comparePair(n *compareNode, x expr) expr {
+	y, holds := c.expr(n.rest[0].y), comparators[n.rest[0].op]
+	return func(e env) (any, error) {
+		l, err := x(e)
+		if err != nil {
+			return nil, err
+		}
+		r, err := y(e)
+		if err != nil {
+			return nil, err
+		}
+		ok, err := holds(e.budget(), l, r)
+		if err != nil {
+			return nil, at(err, culprit(n.first, l, n.rest[0].y, r, n.pos))
+		}
+		return ok, nil
+	}
+}
+
+func (c *compiler) cond(n *condNode) expr {
+	test, then := c.expr(n.test), c.expr(n.then)
+	otherwise := constant(Undefined{Name: "the missing else branch"})
+	if n.otherwise != nil {
+		otherwise = c.expr(n.otherwise)
+	}
+	return func(e env) (any, error) {
+		v, err := test(e)
+		switch {
+		case err != nil:
+			return nil, err
+		case Truthy(v):
+			return then(e)
+		}
+		return otherwise(e)
+	}
+}
+
+func (c *compiler) list(n *listNode) expr {
+	items, isTuple, pos := c.exprs(n.items), n.isTuple, n.pos
+	c.constructs = true
+	return func(e env) (any, error) {
+		if err := e.budget().list(len(items)); err != nil {
+			return nil, at(err, pos)
+		}
+		list := make([]any, len(items))
+		for i, item := range items {
+			v, err := item(e)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		if isTuple {
+			return tuple(list), nil
+		}
+		return list, nil
+	}
+}
+
+func (c *compiler) dict(n *dictNode) expr {
+	keys, vals, pos := c.exprs(n.keys), c.exprs(n.vals), n.pos
+	c.constructs = true
+	return func(e env) (any, error) {
+		if err := e.budget().list(2 * len(keys)); err != nil {
+			return nil, at(err, pos)
+		}
+		d := NewDict(len(keys))
+		for i := range keys {
+			k, err := keys[i](e)
+			if err != nil {
+				return nil, err
+			}
+			v, err := vals[i](e)
+			if err != nil {
+				return nil, err
+			}
+			name, err := keyText(k)
+			if err != nil {
+				return nil, at(err, pos)
+			}
+			d.Set(name, v)
+		}
+		return d, nil
+	}
+}

@@ -1,0 +1,287 @@
+package jinja
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// filters are what can follow |.
+var filters map[string]*operation
+
+func init() {
+	filters = map[string]*operation{
+		"default": op(defaultFilter, "default_value?", "boolean?"),
+		"int":     op(intFilter, "default?", "base?"),
+		"float":   op(floatFilter, "default?"),
+		"bool":    op(boolFilter),
+		"string":  op(stringFilter),
+		"abs":     op(absFilter),
+		"round":   op(roundFilter, "precision?", "method?"),
+		"length":  op(lengthFilter),
+		"attr":    op(attrFilter, "name"),
+		"get":     op(getFilter, "key", "default?"),
+		"keys":    op(onMapping(dictKeys)),
+		"values":  op(onMapping(dictValues)),
+		"items":   op(onMapping(dictItems)),
+		"pprint":  op(pprintFilter),
+		"safe":    op(func(_ env, self any, _ args) (any, error) { return self, nil }),
+	}
+	for _, more := range []map[string]*operation{textFilters(), listFilters(), selectFilters(), encodeFilters()} {
+		for name, o := range more {
+			filters[name] = o
+		}
+	}
+	for alias, name := range map[string]string{"d": "default", "count": "length", "len": "length", "e": "escape"} {
+		filters[alias] = filters[name]
+	}
+}
+
+// defaultFilter replaces undefined and none, and with boolean everything falsy.
+func defaultFilter(_ env, self any, a args) (any, error) {
+	n, err := base(self)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil || IsUndefined(n) || a.flag(1, false) && !Truthy(n) {
+		return a.or(0, ""), nil
+	}
+	return self, nil
+}
+
+// intFilter reads an integer; what cannot be read is the default.
+func intFilter(_ env, self any, a args) (any, error) {
+	fallback := a.or(0, int64(0))
+	radix, err := a.int(1, 10)
+	if err != nil {
+		return nil, err
+	}
+	if radix != 0 && (radix < 2 || radix > 36) {
+		return nil, valueError("the base of int is 0 or from 2 to 36")
+	}
+	n, err := base(self)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := n.(string); ok {
+		return parseInt(s, int(radix), fallback), nil
+	}
+	num, ok := asNumeric(n)
+	switch {
+	case !ok:
+		return fallback, nil
+	case num.isFloat:
+		return truncated(num.f, fallback), nil
+	}
+	return num.i, nil
+}
+
+func parseInt(s string, radix int, fallback any) any {
+	s = strings.TrimSpace(s)
+	digits := strings.ToLower(strings.ReplaceAll(s, "_", ""))
+	sign, digits := cutSign(digits)
+	prefix := map[int]string{16: "0x", 8: "0o", 2: "0b"}[radix]
+	if prefix != "" {
+		digits = strings.TrimPrefix(digits, prefix)
+	}
+	if i, err := strconv.ParseInt(sign+digits, radix, 64); err == nil {
+		return i
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return truncated(f, fallback)
+	}
+	return fallback
+}
+
+func cutSign(s string) (sign, rest string) {
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		return s[:1], s[1:]
+	}
+	return "", s
+}
+
+// truncated drops the fraction of a float; one that does not fit is the fallback.
+func truncated(f float64, fallback any) any {
+	if !(f >= -1<<63 && f < 1<<63) {
+		return fallback
+	}
+	return int64(f)
+}
+
+func floatFilter(_ env, self any, a args) (any, error) {
+	n, err := base(self)
+	if err != nil {
+		return nil, err
+	}
+	if num, ok := asNumeric(n); ok {
+		return num.float(), nil
+	}
+	if s, ok := n.(string); ok {
+		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
+			return f, nil
+		}
+	}
+	return a.or(0, 0.0), nil
+}
+
+// boolFilter is the truth of a condition, so that the text "false" is false.
+func boolFilter(_ env, self any, _ args) (any, error) { return Condition(self), nil }
+
+func stringFilter(e env, self any, _ args) (any, error) {
+	s, err := text(e.budget(), self)
+	if err != nil {
+		return nil, err
+	}
+	return s, e.budget().grow(len(s))
+}
+
+// asNumber returns a value that must be a number.
+func asNumber(v any) (numeric, error) {
+	n, err := base(v)
+	if err != nil {
+		return numeric{}, err
+	}
+	if u, ok := n.(Undefined); ok {
+		return numeric{}, undefinedError(u)
+	}
+	num, ok := asNumeric(n)
+	if !ok {
+		return num, typeError("expected a number, got %s", typeName(n)).withRemedy("convert it with | int or | float")
+	}
+	return num, nil
+}
+
+func absFilter(_ env, self any, _ args) (any, error) {
+	n, err := asNumber(self)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.isFloat:
+		return math.Abs(n.f), nil
+	case n.i < 0:
+		return negate(n.i)
+	}
+	return n.i, nil
+}
+
+// roundFilter rounds halves to even, as Python does; an integer stays one.
+func roundFilter(_ env, self any, a args) (any, error) {
+	n, err := asNumber(self)
+	if err != nil {
+		return nil, err
+	}
+	precision, err := a.int(0, 0)
+	if err != nil {
+		return nil, err
+	}
+	how, err := a.text(1, "common")
+	if err != nil {
+		return nil, err
+	}
+	precision = min(max(precision, -300), 300)
+	switch how {
+	case "common":
+		if !n.isFloat && precision >= 0 {
+			return n.i, nil
+		}
+		f := roundTo(n.float(), int(precision))
+		if !n.isFloat {
+			return truncated(f, n.i), nil
+		}
+		return f, nil
+	case "ceil", "floor":
+		return roundToward(how, n.float(), math.Pow(10, float64(precision))), nil
+	}
+	return nil, valueError("the method of round is common, ceil or floor")
+}
+
+func roundToward(how string, f, scale float64) float64 {
+	scaled := f * scale
+	if math.IsInf(scaled, 0) {
+		return f // beyond the precision of floats there is nothing to round
+	}
+	if how == "ceil" {
+		return math.Ceil(scaled) / scale
+	}
+	return math.Floor(scaled) / scale
+}
+
+func roundTo(f float64, precision int) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return f
+	}
+	if precision < 0 {
+		scale := math.Pow(10, float64(-precision))
+		return math.RoundToEven(f/scale) * scale
+	}
+	// Formatting rounds the exact binary value, which scaling would not.
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64)
+	if err != nil {
+		return f
+	}
+	return rounded
+}
+
+func lengthFilter(_ env, self any, _ args) (any, error) {
+	n, err := base(self)
+	if err != nil {
+		return nil, err
+	}
+	if list, ok := sequence(n); ok {
+		return int64(len(list)), nil
+	}
+	switch n := n.(type) {
+	case nil, Undefined:
+		return int64(0), nil
+	case string:
+		return int64(runeCount(n)), nil
+	case *Dict:
+		return int64(n.Len()), nil
+	case map[string]any:
+		return int64(len(n)), nil
+	}
+	return nil, typeError("a value of type %s has no length", typeName(n))
+}
+
+func attrFilter(_ env, self any, a args) (any, error) {
+	name, err := a.text(0, "")
+	if err != nil {
+		return nil, err
+	}
+	return attribute(self, name, Undefined{Name: name})
+}
+
+func getFilter(_ env, self any, a args) (any, error) {
+	fallback := a.or(1, nil)
+	v, err := subscript(self, a.vals[0], fallback)
+	if err != nil || IsUndefined(v) {
+		return fallback, err
+	}
+	return v, nil
+}
+
+// onMapping makes a filter of a method of mappings. Undefined and none have no
+// entries.
+func onMapping(m method) method {
+	return func(e env, self any, a args) (any, error) {
+		n, err := base(self)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := mapping(n); ok {
+			return m(e, n, a)
+		}
+		if n == nil || IsUndefined(n) {
+			return []any{}, nil
+		}
+		return nil, typeError("expected a mapping, got %s", typeName(n))
+	}
+}
+
+func pprintFilter(e env, self any, _ args) (any, error) {
+	out, err := appendRepr(nil, e.budget(), self, 0)
+	if err != nil {
+		return nil, err
+	}
+	return string(out), e.budget().grow(len(out))
+}

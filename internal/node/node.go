@@ -1,0 +1,168 @@
+// Package node puts one NoETL process together: a store, a bus, the control
+// plane, an HTTP API and a worker, chosen by settings and started and stopped
+// as one. The binary, the benchmarks and the end-to-end tests all run it; it
+// holds no logic of its own.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/noetl/noetl-go/internal/api"
+	"github.com/noetl/noetl-go/internal/bus"
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/snowflake"
+	"github.com/noetl/noetl-go/internal/store"
+	"github.com/noetl/noetl-go/internal/worker"
+)
+
+// Options choose the parts. The zero value is a node in memory-like
+// temporary storage with a worker and no listener.
+type Options struct {
+	DataDir     string // SQLite file and embedded NATS live here; required unless both are external
+	DatabaseURL string // PostgreSQL; "" = SQLite in DataDir
+	NATSURL     string // "" = embedded
+	Listen      string // host:port; "" = no HTTP
+	NATSListen  string // host:port on which the embedded NATS admits remote workers; "" = none
+	InProcess   bool   // no broker at all: commands reach only the worker in this process
+	NoWorker    bool
+	Slots       int           // of the in-process worker; 0 = default
+	Pools       []string      // of the in-process worker; nil = default
+	Lease       time.Duration // of a claim; 0 = default
+	PublicURL   string        // how workers reach this server; "" = from Listen
+	Relaxed     bool          // SQLite may lose the last commits on power loss
+	MachineID   int           // of the id generator
+	Version     string
+	Logger      *slog.Logger
+}
+
+// Node is a running process.
+type Node struct {
+	Plane  *control.Plane
+	Store  store.Store
+	URL    string // of the API; "" without Listen
+	worker *worker.Worker
+	bus    bus.Bus
+	tools  *toolbox
+	cancel context.CancelFunc
+	group  *errgroup.Group
+	clean  []func() error
+}
+
+// Start brings a node up. When it returns nil the node accepts work.
+func Start(ctx context.Context, o Options) (_ *Node, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.release())
+		}
+	}()
+	if err := n.openStore(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := n.openBus(ctx, o); err != nil {
+		return nil, err
+	}
+	var ln net.Listener
+	if o.Listen != "" {
+		if ln, err = net.Listen("tcp", o.Listen); err != nil {
+			return nil, fmt.Errorf("listen on %s: %w (is another server running? choose another address with --listen)", o.Listen, err)
+		}
+		n.URL = "http://" + ln.Addr().String()
+		n.clean = append(n.clean, func() error { return ignoreClosed(ln.Close()) })
+	}
+	if o.PublicURL == "" {
+		o.PublicURL = n.URL
+	}
+	ids := snowflake.New(o.MachineID, time.Now)
+	if n.Plane, err = control.New(control.Options{
+		Store: n.Store, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
+	}); err != nil {
+		return nil, err
+	}
+	if !o.NoWorker {
+		if err := n.addWorker(ctx, o, ids); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.run(o, ln)
+}
+
+// run starts the node's goroutines. The worker stops first and the control
+// plane last, so that what the worker still reports is taken.
+func (n *Node) run(o Options, ln net.Listener) error {
+	planeCtx, stopPlane := context.WithCancel(context.Background())
+	edgeCtx, stopEdge := context.WithCancel(planeCtx)
+	edge, edgeCtx2 := errgroup.WithContext(edgeCtx)
+	all, _ := errgroup.WithContext(planeCtx)
+	n.cancel, n.group = stopEdge, all
+	if n.worker != nil {
+		edge.Go(func() error { return n.worker.Run(edgeCtx2) })
+	}
+	if ln != nil {
+		srv, err := api.New(api.Options{Plane: n.Plane, Version: o.Version, Logger: o.Logger})
+		if err != nil {
+			stopEdge()
+			stopPlane()
+			return err
+		}
+		edge.Go(func() error { return srv.Serve(edgeCtx2, ln) })
+	}
+	all.Go(func() error { return n.Plane.Run(planeCtx) })
+	all.Go(func() error {
+		<-edgeCtx2.Done()
+		defer stopPlane()
+		return edge.Wait()
+	})
+	return nil
+}
+
+// Wait blocks until the node has stopped, by Stop or by a part that failed.
+func (n *Node) Wait() error {
+	err := n.group.Wait()
+	n.cancel()
+	return errors.Join(err, n.release())
+}
+
+// Stop drains the node and releases everything it opened.
+func (n *Node) Stop() error {
+	n.cancel()
+	return n.Wait()
+}
+
+// Interrupt begins the stop that Wait waits for.
+func (n *Node) Interrupt() { n.cancel() }
+
+func (n *Node) release() error {
+	var errs []error
+	for i := len(n.clean) - 1; i >= 0; i-- {
+		errs = append(errs, n.clean[i]())
+	}
+	n.clean = nil
+	return errors.Join(errs...)
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ensureDir makes a directory only its owner can read.
+func ensureDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data directory %s: %w", dir, err)
+	}
+	return nil
+}

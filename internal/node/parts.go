@@ -1,0 +1,132 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/bus/membus"
+	natsbus "github.com/noetl/noetl-go/internal/bus/nats"
+	"github.com/noetl/noetl-go/internal/pipeline"
+	"github.com/noetl/noetl-go/internal/snowflake"
+	"github.com/noetl/noetl-go/internal/store/postgres"
+	"github.com/noetl/noetl-go/internal/store/sqlite"
+	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/httptool"
+	"github.com/noetl/noetl-go/internal/tool/noop"
+	"github.com/noetl/noetl-go/internal/tool/python"
+	"github.com/noetl/noetl-go/internal/tool/shell"
+	"github.com/noetl/noetl-go/internal/worker"
+)
+
+func (n *Node) openStore(ctx context.Context, o Options) error {
+	if o.DatabaseURL != "" {
+		db, err := postgres.Open(ctx, postgres.Options{DSN: o.DatabaseURL})
+		if err != nil {
+			return err
+		}
+		n.Store, n.clean = db, append(n.clean, db.Close)
+		return nil
+	}
+	if err := ensureDir(o.DataDir); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(o.DataDir, "noetl.db"), sqlite.Options{Relaxed: o.Relaxed})
+	if err != nil {
+		return err
+	}
+	n.Store, n.clean = db, append(n.clean, db.Close)
+	// The file is ours alone, so whoever held a claim from within this data
+	// directory is gone: its leases need not run out first.
+	if _, err := db.ExpireLeases(ctx, embeddedPrefix, time.Now()); err != nil {
+		return fmt.Errorf("release claims of the former process: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) openBus(ctx context.Context, o Options) error {
+	var err error
+	switch {
+	case o.InProcess:
+		n.bus = membus.New(membus.Options{})
+	case o.NATSURL != "":
+		n.bus, err = natsbus.Connect(ctx, natsbus.Options{URL: o.NATSURL})
+	default:
+		if err := ensureDir(o.DataDir); err != nil {
+			return err
+		}
+		n.bus, err = natsbus.Embedded(ctx, natsbus.EmbeddedOptions{StoreDir: filepath.Join(o.DataDir, "nats"), Listen: o.NATSListen})
+	}
+	if err != nil {
+		return err
+	}
+	n.clean = append(n.clean, n.bus.Close)
+	return nil
+}
+
+// embeddedPrefix begins the ids of workers that live inside a server with its
+// own database file.
+const embeddedPrefix = "embedded-"
+
+// DefaultSlots is how many commands a worker runs at once unless told.
+func DefaultSlots() int { return max(8, 4*runtime.NumCPU()) }
+
+// DefaultPools are the worker pools a worker serves unless told.
+func DefaultPools() []string { return []string{"shared", "system", "subscription"} }
+
+func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generator) error {
+	host, _ := os.Hostname()
+	id := fmt.Sprintf("%s%s-%d", embeddedPrefix, strings.ToLower(host), os.Getpid())
+	if o.DatabaseURL != "" {
+		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
+	}
+	var err error
+	if n.tools, err = newToolbox(); err != nil {
+		return err
+	}
+	n.clean = append(n.clean, n.tools.close)
+	n.worker, err = worker.New(worker.Options{
+		ID: id, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
+		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
+		Runner: pipeline.New(pipeline.Options{Tools: n.tools.set, ServerURL: o.PublicURL, WorkerID: id}),
+	})
+	if err != nil {
+		return err
+	}
+	n.Plane.SetLocal(n.worker)
+	return nil
+}
+
+// toolbox is the set of tools this process can run.
+type toolbox struct {
+	set tool.Set
+	py  *python.Tool
+}
+
+func newToolbox() (*toolbox, error) {
+	py, err := python.New(python.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &toolbox{py: py, set: tool.NewSet(noop.New(), httptool.New(httptool.Options{}), shell.New(), py)}, nil
+}
+
+func (t *toolbox) close() error { return t.py.Close() }
+
+func orDefault(v, d []string) []string {
+	if len(v) == 0 {
+		return d
+	}
+	return v
+}
+
+func orDefaultInt(v, d int) int {
+	if v == 0 {
+		return d
+	}
+	return v
+}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"github.com/noetl/noetl-go/client"
+	natsbus "github.com/noetl/noetl-go/internal/bus/nats"
+	"github.com/noetl/noetl-go/internal/pipeline"
+	"github.com/noetl/noetl-go/internal/snowflake"
+	"github.com/noetl/noetl-go/internal/worker"
+)
+
+// WorkerOptions choose the parts of a worker process.
+type WorkerOptions struct {
+	ID        string
+	ServerURL string
+	NATSURL   string
+	Pools     []string
+	Slots     int
+	Heartbeat time.Duration
+	Drain     time.Duration
+	Logger    *slog.Logger
+}
+
+// Worker is a worker process: NATS tells it of commands, HTTP carries claims
+// and reports.
+type Worker struct {
+	worker *worker.Worker
+	clean  []func() error
+}
+
+// StartWorker connects a worker; Run then serves.
+func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
+	cl, err := client.New(o.ServerURL)
+	if err != nil {
+		return nil, err
+	}
+	b, err := natsbus.Connect(ctx, natsbus.Options{URL: o.NATSURL})
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{clean: []func() error{b.Close}}
+	tools, err := newToolbox()
+	if err != nil {
+		return nil, errors.Join(err, w.release())
+	}
+	w.clean = append(w.clean, tools.close)
+	ids := snowflake.New(machineOf(o.ID), time.Now)
+	w.worker, err = worker.New(worker.Options{
+		ID: o.ID, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
+		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger,
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID}),
+	})
+	if err != nil {
+		return nil, errors.Join(err, w.release())
+	}
+	return w, nil
+}
+
+// Run serves until ctx ends, then drains and releases everything.
+func (w *Worker) Run(ctx context.Context) error {
+	return errors.Join(w.worker.Run(ctx), w.release())
+}
+
+func (w *Worker) release() error {
+	var errs []error
+	for i := len(w.clean) - 1; i >= 0; i-- {
+		errs = append(errs, w.clean[i]())
+	}
+	w.clean = nil
+	return errors.Join(errs...)
+}
+
+// machineOf spreads workers over the id generator's machine numbers.
+func machineOf(id string) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return int(h.Sum64() & 1023)
+}

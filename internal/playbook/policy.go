@@ -1,0 +1,200 @@
+package playbook
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	verbs    = []string{"continue", "retry", "jump", "break", "fail"}
+	backoffs = []string{"none", "linear", "exponential", "fixed", "constant"}
+	previous = []string{"previous", "prev", "_previous", "@previous"}
+)
+
+// defaultAttempts is how often a retried task runs when the rule does not say.
+const defaultAttempts = 3
+
+// jump is a `to` waiting for the labels of its step to be known.
+type jump struct {
+	to   *node
+	task int
+}
+
+// policy reads the rules of a task; nil when it has none.
+func (r *reader) policy(n *node) *Policy {
+	if n = r.want(n, mapShape, "spec.policy must be a map with rules"); n == nil {
+		return nil
+	}
+	r.unknownKeys(n, "spec.policy", []string{"rules", "mode", "on_unmatched"})
+	list := r.want(n.get("rules"), listShape, "rules must be a list")
+	p := &Policy{}
+	if list != nil {
+		for _, item := range list.items {
+			if rule, ok := r.rule(item); ok {
+				p.Rules = append(p.Rules, rule)
+			}
+		}
+	}
+	if u := n.get("on_unmatched"); u.given() {
+		p.Rules = append(p.Rules, Rule{
+			When: r.condition(textNode(u.pos, "{{ output.status == 'error' }}")),
+			Then: Action{Do: Verb(r.word(u, "action", []string{"continue", "break", "fail"}))},
+			Pos:  u.pos,
+		})
+	}
+	if len(p.Rules) == 0 {
+		return nil
+	}
+	return p
+}
+
+// rule reads {when, then} or {else}. The body of either may also stand where
+// `then` should be; authors forget that word.
+func (r *reader) rule(n *node) (Rule, bool) {
+	if n.shape != mapShape {
+		r.fail(n.at(), "bad_rule", "a rule is a map, this is "+n.describe(), "write {when: …, then: {do: …}}")
+		return Rule{}, false
+	}
+	rule := Rule{Pos: n.pos}
+	body := n
+	known := []string{"when", "then", "else", "cond", "expr"}
+	other, isElse := n.entry("else")
+	switch {
+	case isElse && other.value.given():
+		body = other.value
+		if body.shape == mapShape && body.get("then") != nil {
+			r.unknownKeys(body, "else", []string{"then"})
+		}
+	case n.get("then") == nil:
+		known = slices.Concat(known, actionKeys) // the action stands directly in the rule
+		body = n.without("when", "else", "cond", "expr")
+	}
+	r.unknownKeys(n, "a rule", known[:3], known[3:]...)
+	if !isElse {
+		rule.When = r.condition(r.whenOf(n))
+	}
+	if then := body.get("then"); then != nil {
+		body = then
+	} else if body.shape == mapShape && len(body.entries) > 0 && !r.wire {
+		r.warn(body.at(), "old_spelling", "the action of the rule stands without then", "write then: {do: …}")
+	}
+	rule.Then = r.action(body)
+	return rule, true
+}
+
+var actionKeys = []string{"do", "attempts", "backoff", "delay", "to", "set", "set_ctx", "set_iter"}
+
+// action reads the `then` of a rule; a lone word is its verb.
+func (r *reader) action(n *node) Action {
+	var a Action
+	switch n.shape {
+	case nullShape:
+		return a
+	case scalarShape:
+		a.Do = Verb(r.word(n, "action", verbs))
+	case mapShape:
+		r.unknownKeys(n, "then", actionKeys)
+		a.Do = Verb(r.word(n.get("do"), "action", verbs))
+	default:
+		r.fail(n.at(), "wrong_type", "then must be a map, this is "+n.describe(), "write then: {do: …}")
+	}
+	a.Set = r.assignments(actionSet(n))
+	if a.Do == Retry {
+		r.retry(n, &a)
+	}
+	if a.Do == Jump {
+		r.jump(n, &a)
+	}
+	return a
+}
+
+// actionSet joins set with the maps that name a scope for all their keys.
+func actionSet(n *node) *node {
+	set := given(n.get("set"))
+	for _, scope := range []Scope{ScopeCtx, ScopeIter} {
+		more := given(n.get("set_" + string(scope)))
+		if more == nil || more.shape != mapShape {
+			continue
+		}
+		scoped := *more
+		scoped.entries = slices.Clone(more.entries)
+		for i, e := range scoped.entries {
+			if !strings.HasPrefix(e.key, string(scope)+".") {
+				scoped.entries[i].key = string(scope) + "." + e.key
+			}
+		}
+		set = merged(&scoped, set)
+	}
+	return set
+}
+
+func (r *reader) retry(n *node, a *Action) {
+	a.Attempts, a.Backoff, a.Delay = defaultAttempts, "none", 1
+	if v := n.get("attempts"); v.given() {
+		i, err := strconv.Atoi(strings.TrimSpace(v.str()))
+		if err != nil || i < 1 {
+			r.fail(v.at(), "bad_attempts", "attempts must be a whole number from 1 on, this is "+quote(v.compact()), "")
+		}
+		a.Attempts = i
+	}
+	if v := n.get("delay"); v.given() {
+		a.Delay = r.seconds(v)
+		a.Backoff = "fixed" // who gives a delay wants to wait
+	}
+	if w := r.word(n.get("backoff"), "backoff", backoffs); w != "" {
+		a.Backoff = w
+	}
+	if a.Backoff == "constant" {
+		a.Backoff = "fixed"
+	}
+}
+
+// seconds reads a delay, which unlike a time limit may be zero.
+func (r *reader) seconds(n *node) float64 {
+	f, err := strconv.ParseFloat(n.str(), 64)
+	if err != nil {
+		var d time.Duration
+		d, err = time.ParseDuration(n.str())
+		f = d.Seconds()
+	}
+	if err != nil || !(f >= 0 && f < 1e9) {
+		r.fail(n.at(), "bad_duration", "delay must be a number of seconds, this is "+quote(n.compact()), "")
+		return 0
+	}
+	return f
+}
+
+func (r *reader) jump(n *node, a *Action) {
+	to := n.get("to")
+	if to.str() == "" {
+		r.fail(n.at(), "missing_target", "the jump does not say where to", "add to: with the name of a task")
+		return
+	}
+	a.To = to.text
+	if slices.Contains(previous, a.To) {
+		a.To = "previous"
+	}
+	r.jumps = append(r.jumps, jump{to: to})
+}
+
+// checkJumps makes sure that every jump lands on a task of the step.
+func (r *reader) checkJumps(tasks []*Task) {
+	labels := make([]string, len(tasks))
+	for i, t := range tasks {
+		labels[i] = t.Label
+	}
+	for _, j := range r.jumps {
+		switch to := j.to.text; {
+		case slices.Contains(labels, to):
+		case slices.Contains(previous, to):
+			if j.task == 0 {
+				r.fail(j.to.at(), "missing_target", "the first task has no previous one to jump to", "")
+			}
+		default:
+			r.fail(j.to.at(), "missing_target", "the step has no task "+quote(to)+" to jump to",
+				didYouMean(to, "its tasks are:", labels))
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package playbook
+
+import (
+	"slices"
+	"strings"
+)
+
+// reader collects what is wrong with one document while it is read. Reading
+// goes on after a problem, so that the author sees all of them at once.
+type reader struct {
+	file     string
+	lines    []string
+	problems Problems
+	step     string // the step being read, for the problems found in it
+	workbook *workbook
+	jumps    []jump         // of the step being read, checked when its labels are known
+	broken   map[*Arc]bool  // arcs whose condition did not compile
+	arcAt    map[*Arc]place // for problems that only the whole workflow shows
+	// wire tells that a command is read and not an author's text: spellings
+	// are current already and the worker knows best which kinds it runs.
+	wire  bool
+	count map[Severity]int
+}
+
+// maxProblems bounds what is reported of each severity; nobody reads more.
+const maxProblems = 500
+
+func newReader(file string, src []byte) *reader {
+	text := strings.ReplaceAll(string(src), "\r\n", "\n")
+	return &reader{
+		file: file, lines: strings.Split(text, "\n"), workbook: &workbook{}, broken: map[*Arc]bool{}, arcAt: map[*Arc]place{},
+		count: map[Severity]int{},
+	}
+}
+
+func (r *reader) fail(at place, code, msg, remedy string) {
+	r.add(SeverityError, at, code, msg, remedy)
+}
+
+func (r *reader) warn(at place, code, msg, remedy string) {
+	r.add(SeverityWarning, at, code, msg, remedy)
+}
+
+func (r *reader) add(sev Severity, at place, code, msg, remedy string) {
+	if r.wire && sev == SeverityWarning {
+		return
+	}
+	if r.count[sev]++; r.count[sev] > maxProblems {
+		return
+	}
+	r.problems = append(r.problems, Problem{
+		Severity: sev, Code: code, File: r.file, Line: at.pos.Line, Col: at.pos.Col,
+		Step: r.step, Path: at.path, Message: msg, Remedy: remedy,
+		Source: strings.TrimRight(r.line(at.pos.Line), " \t"),
+	})
+}
+
+// line returns a line of the text, "" outside it.
+func (r *reader) line(i int) string {
+	if i < 1 || i > len(r.lines) {
+		return ""
+	}
+	return r.lines[i-1]
+}
+
+// from returns what stands at a position, up to the end of the line.
+func (r *reader) from(p Pos) string {
+	line := []rune(r.line(p.Line))
+	if p.Col < 1 || p.Col > len(line) {
+		return ""
+	}
+	return string(line[p.Col-1:])
+}
+
+// sorted returns the problems by place, each once: what an alias repeats is
+// one mistake.
+func (r *reader) sorted() Problems {
+	ps := r.problems
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Col - b.Col
+	})
+	type identity struct {
+		line, col     int
+		code, message string
+	}
+	seen := map[identity]bool{}
+	return slices.DeleteFunc(ps, func(p Problem) bool {
+		id := identity{p.Line, p.Col, p.Code, p.Message}
+		dup := seen[id]
+		seen[id] = true
+		return dup
+	})
+}
+
+// unknownKeys warns about the keys of a map that mean nothing there. Keys in
+// handled are known but not worth suggesting, or complained about elsewhere.
+func (r *reader) unknownKeys(n *node, where string, known []string, handled ...string) {
+	if n == nil || n.shape != mapShape {
+		return
+	}
+	for _, e := range n.entries {
+		if !slices.Contains(known, e.key) && !slices.Contains(handled, e.key) {
+			r.unknownKey(n, e, where, known)
+		}
+	}
+}
+
+func (r *reader) unknownKey(n *node, e entry, where string, known []string) {
+	// A key that is there already cannot be what a misspelling means.
+	free := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return n.get(k) != nil })
+	remedy := listing("known here:", known)
+	if k, ok := nearest(e.key, free); ok {
+		remedy = didYouMean(e.key, "", []string{k})
+	}
+	r.warn(n.keyAt(e), "unknown_key", "unknown key "+quote(e.key)+" in "+where, remedy)
+}
+
+// mapAt returns the map under a key. Absent and null give nil; anything but a
+// map is reported.
+func (r *reader) mapAt(n *node, key, where string) *node {
+	return r.want(n.get(key), mapShape, key+" of "+where+" must be a map")
+}
+
+// want checks the shape of an optional value.
+func (r *reader) want(n *node, s shape, rule string) *node {
+	if !n.given() {
+		return nil
+	}
+	if n.shape != s {
+		r.fail(n.at(), "wrong_type", rule+", this is "+n.describe(), "")
+		return nil
+	}
+	return n
+}
+
+// word reads a key that takes one of a few words; absent gives "".
+func (r *reader) word(n *node, what string, allowed []string) string {
+	if !n.given() {
+		return ""
+	}
+	w := strings.ToLower(strings.TrimSpace(n.str()))
+	if slices.Contains(allowed, w) {
+		return w
+	}
+	r.fail(n.at(), "unknown_word", quote(n.compact())+" is no "+what,
+		didYouMean(n.str(), "use one of:", allowed))
+	return ""
+}
+
+// flag reads a boolean; absent gives false.
+func (r *reader) flag(n *node, what string) bool {
+	if !n.given() {
+		return false
+	}
+	b, ok := n.scalar.(bool)
+	if !ok {
+		r.fail(n.at(), "wrong_type", what+" must be true or false, this is "+quote(n.compact()), "")
+	}
+	return b
+}

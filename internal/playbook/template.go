@@ -1,0 +1,117 @@
+package playbook
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/noetl/noetl-go/internal/jinja"
+)
+
+// condition compiles a `when`. Booleans and numbers may stand without quotes.
+// It returns nil for an absent condition and after an error.
+func (r *reader) condition(n *node) *jinja.Template {
+	if !n.given() {
+		return nil
+	}
+	if n.shape != scalarShape {
+		r.fail(n.at(), "wrong_type", "a condition must be an expression, this is "+n.describe(),
+			`write when: "{{ … }}"`)
+		return nil
+	}
+	if strings.TrimSpace(n.text) == "" {
+		r.fail(n.at(), "empty_condition", "the condition is empty", `leave "when" out to say always`)
+		return nil
+	}
+	text := n.text
+	if b, ok := n.scalar.(bool); ok {
+		// YAML also writes True and TRUE, templates only know the one word.
+		text = "false"
+		if b {
+			text = "true"
+		}
+	}
+	t, err := jinja.CompileCondition(text)
+	if err != nil {
+		r.templateError(n, err)
+		return nil
+	}
+	return t
+}
+
+// tree compiles every template inside a value. It returns nil for an absent
+// value; problems are reported at the strings that have them.
+func (r *reader) tree(n *node, opts jinja.TreeOptions) *jinja.Tree {
+	if n == nil {
+		return nil
+	}
+	t, errs := jinja.CompileTree(n.native(), opts)
+	for _, e := range errs {
+		r.templateError(n.child(e.Path), e.Err)
+	}
+	return t
+}
+
+// templateError reports a template that does not compile, at its place in the
+// file.
+func (r *reader) templateError(n *node, err error) {
+	at := n.at()
+	msg, remedy, part := err.Error(), "", n.text
+	var je *jinja.Error
+	if errors.As(err, &je) {
+		msg, remedy = je.Message, je.Remedy
+		if je.Line > 0 {
+			at.pos = r.locate(n, je.Line, je.Col)
+			part = excerpt(n.text, je.Line, je.Col)
+		}
+	}
+	if part != "" {
+		msg += " in " + part
+	}
+	r.fail(at, "template_syntax", "broken template: "+msg, remedy)
+}
+
+// excerpt returns the tag around a place of a template: the part of the text
+// the author has to look at. Text without tags is one expression.
+func excerpt(text string, line, col int) string {
+	offset := 0
+	for range line - 1 {
+		i := strings.IndexByte(text[offset:], '\n')
+		if i < 0 {
+			break
+		}
+		offset += i + 1
+	}
+	for range col - 1 {
+		if offset >= len(text) || text[offset] == '\n' {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(text[offset:])
+		offset += size
+	}
+	offset = min(offset, len(text))
+	start := max(strings.LastIndex(text[:offset], "{{"), strings.LastIndex(text[:offset], "{%"))
+	if start < 0 && (strings.HasPrefix(text[offset:], "{{") || strings.HasPrefix(text[offset:], "{%")) {
+		start = offset
+	}
+	if start < 0 {
+		start = strings.LastIndexByte(text[:offset], '\n') + 1
+	}
+	end := len(text)
+	for _, stop := range []string{"}}", "%}"} {
+		if i := strings.Index(text[start:], stop); i >= 0 {
+			end = min(end, start+i+2)
+		}
+	}
+	return shorten(text[start:end])
+}
+
+// shorten keeps an excerpt on one line of readable length.
+func shorten(s string) string {
+	const limit = 80
+	runes := []rune(strings.Join(strings.Fields(s), " "))
+	if len(runes) > limit {
+		return string(runes[:limit]) + "…"
+	}
+	return string(runes)
+}

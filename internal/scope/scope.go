@@ -1,0 +1,184 @@
+// Package scope says what templates see of a step: its data, the accessors
+// that make old and new spellings meet, and the engine's own words about it.
+// The control plane and the worker bind the same values through it, so that an
+// expression means one thing on both sides. It must not know how steps run.
+package scope
+
+import (
+	"encoding/json"
+
+	"github.com/noetl/noetl-go/internal/jinja"
+)
+
+// Loop is what a loop's value knows beyond the list of its results.
+type Loop struct {
+	Total   int         `json:"total"`
+	Success int         `json:"success"`
+	Failed  int         `json:"failed"`
+	Errors  []LoopError `json:"errors,omitempty"`
+}
+
+// LoopError is one failed iteration.
+type LoopError struct {
+	Index int    `json:"index"`
+	Error string `json:"error"`
+}
+
+// Info describes a step's result beside its data.
+type Info struct {
+	Loop     *Loop           `json:"loop,omitempty"`
+	Sequence bool            `json:"-"` // data is {label: data}: inner keys are visible at the top too
+	Failed   bool            `json:"failed,omitempty"`
+	Error    json.RawMessage `json:"error,omitempty"` // object or string, when Failed
+}
+
+// Value is a step's data with its accessors. It behaves as the data itself and
+// also answers, where the data has no such key: data and result (the data),
+// results, stats, count and errors (loops), status and error (the outcome),
+// _status and _error.
+type Value struct {
+	raw  json.RawMessage
+	data any
+	info Info
+	done bool
+}
+
+// Step binds a step's data. data is a native value or json.RawMessage, which
+// is decoded when a template first looks inside.
+func Step(data any, info Info) *Value {
+	v := &Value{info: info}
+	if raw, ok := data.(json.RawMessage); ok {
+		v.raw = raw
+		return v
+	}
+	v.data, v.done = v.shape(data), true
+	return v
+}
+
+// Unwrap is the data as templates see it: for a task sequence, labels first
+// and the keys of each task's data beside them.
+func (v *Value) Unwrap() any {
+	if !v.done {
+		d, err := jinja.FromJSON(v.raw)
+		if err != nil {
+			d = nil // stored results were validated on the way in
+		}
+		v.data, v.done = v.shape(d), true
+	}
+	return v.data
+}
+
+func (v *Value) shape(data any) any {
+	if d, ok := data.(*jinja.Dict); ok && v.info.Sequence {
+		return flatten(d)
+	}
+	return data
+}
+
+// Info is what is known of the result beside its data.
+func (v *Value) Info() Info { return v.info }
+
+// JSON is the data as templates see it, encoded.
+func (v *Value) JSON() json.RawMessage {
+	if v.raw != nil && !v.info.Sequence {
+		return v.raw
+	}
+	b, err := jinja.ToJSON(v.Unwrap())
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// Attr implements jinja.Object.
+func (v *Value) Attr(name string) (any, bool) {
+	data := v.Unwrap()
+	if v.info.Failed {
+		switch name {
+		case "status":
+			return StatusError, true
+		case "error":
+			return v.err(), true
+		}
+	}
+	if d, ok := data.(*jinja.Dict); ok {
+		if x, ok := d.Get(name); ok {
+			return x, true
+		}
+	}
+	switch name {
+	case "data":
+		return data, true
+	case "result":
+		return v, true
+	case "status":
+		return v.status(), true
+	case "error", "_error":
+		return v.err(), true
+	case "_status":
+		return v.status(), true
+	case "results":
+		if v.info.Sequence || v.info.Loop != nil {
+			return data, true
+		}
+	}
+	if v.info.Loop != nil {
+		return v.info.Loop.attr(name)
+	}
+	return nil, false
+}
+
+func (v *Value) status() any {
+	if v.info.Failed {
+		return StatusError
+	}
+	return StatusOK
+}
+
+func (v *Value) err() any {
+	if len(v.info.Error) == 0 {
+		return nil
+	}
+	return v.info.Error
+}
+
+func (l *Loop) attr(name string) (any, bool) {
+	switch name {
+	case "stats":
+		d := jinja.NewDict(3)
+		d.Set("total", int64(l.Total))
+		d.Set("success", int64(l.Success))
+		d.Set("failed", int64(l.Failed))
+		return d, true
+	case "count":
+		return int64(l.Total), true
+	case "errors":
+		out := make([]any, len(l.Errors))
+		for i, e := range l.Errors {
+			d := jinja.NewDict(2)
+			d.Set("index", int64(e.Index))
+			d.Set("error", e.Error)
+			out[i] = d
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// flatten copies the keys of each task's map beside the labels; later tasks
+// win over earlier ones, labels over keys.
+func flatten(labels *jinja.Dict) *jinja.Dict {
+	out := labels.Clone()
+	for _, v := range labels.All() {
+		inner, ok := v.(*jinja.Dict)
+		if !ok {
+			continue
+		}
+		for k, x := range inner.All() {
+			if _, isLabel := labels.Get(k); !isLabel {
+				out.Set(k, x)
+			}
+		}
+	}
+	return out
+}

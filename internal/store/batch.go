@@ -1,0 +1,57 @@
+package store
+
+import "github.com/noetl/noetl-go/internal/event"
+
+// Check refuses a batch that would break the log: wrong or gapped sequence
+// numbers, rows of another execution, or a start without events. Every driver
+// calls it first, so that a bug above is an error here and not a hole on disk.
+func (b *Batch) Check() error {
+	id := b.Execution.ExecutionID
+	if b.Expected < 0 || b.Execution.LastSeq != b.Expected+int64(len(b.Events)) {
+		return event.Errorf(event.Internal, "append to execution %d: last_seq is %d, want %d + %d events",
+			id, b.Execution.LastSeq, b.Expected, len(b.Events))
+	}
+	if b.Expected == 0 && len(b.Events) == 0 {
+		return event.Errorf(event.Internal, "append to execution %d: an execution starts with an event", id)
+	}
+	for i := range b.Events {
+		e := &b.Events[i]
+		if e.ExecutionID != id || e.Seq != b.Expected+int64(i)+1 {
+			return event.Errorf(event.Internal, "append to execution %d: event %d of execution %d has seq %d, want %d",
+				id, e.EventID, e.ExecutionID, e.Seq, b.Expected+int64(i)+1)
+		}
+	}
+	for i := range b.Commands {
+		c := &b.Commands[i]
+		if c.ExecutionID != id {
+			return event.Errorf(event.Internal, "append to execution %d: command %d belongs to execution %d",
+				id, c.EventID, c.ExecutionID)
+		}
+		// Batches hold a handful of commands, or many of one fan-out in
+		// ascending order: the inner loop is almost never entered.
+		if i > 0 && c.EventID <= b.Commands[i-1].EventID && repeats(b.Commands[:i], c.EventID) {
+			return event.Errorf(event.Internal, "append to execution %d: command %d appears twice", id, c.EventID)
+		}
+	}
+	return nil
+}
+
+func repeats(commands []Command, id event.ID) bool {
+	for i := range commands {
+		if commands[i].EventID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Size estimates the stored bytes of the batch, for bounding groups.
+func (b *Batch) Size() int {
+	const row = 256
+	n := row * (1 + len(b.Events) + len(b.Commands))
+	for i := range b.Events {
+		e := &b.Events[i]
+		n += len(e.Context) + len(e.Result) + len(e.Meta) + len(e.Error)
+	}
+	return n
+}

@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	code "modernc.org/sqlite/lib"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// Append implements store.Log.
+func (s *Store) Append(ctx context.Context, b store.Batch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	return s.queue.Submit(ctx, (*appendOp)(&b))
+}
+
+type appendOp store.Batch
+
+func (o *appendOp) size() int { return (*store.Batch)(o).Size() }
+
+// apply claims the sequence first: a conflict is found before anything is
+// written.
+func (o *appendOp) apply(w *writer) error {
+	if err := w.putExecution(&o.Execution, o.Expected); err != nil {
+		return err
+	}
+	if err := w.putEvents(o.Events); err != nil {
+		return err
+	}
+	for i := range o.Commands {
+		c := &o.Commands[i]
+		fresh := len(o.Events) > 0 && c.EventID >= o.Events[0].EventID
+		if err := w.putCommand(c, fresh); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const insertExecutionSQL = `INSERT INTO execution (last_seq, path, version, pool, last_event_id, last_event_type,
+	last_node_name, current_step, steps_total, steps_completed, steps_running, steps_failed, error,
+	start_time, end_time, updated_at, status, catalog_id, parent_execution_id, execution_id)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+const setExecution = `UPDATE execution SET last_seq = ?, path = ?, version = ?, pool = ?, last_event_id = ?,
+	last_event_type = ?, last_node_name = ?, current_step = ?, steps_total = ?, steps_completed = ?,
+	steps_running = ?, steps_failed = ?, error = ?, start_time = ?, end_time = ?, updated_at = ?`
+
+// touchExecutionSQL is for the common batch, which leaves the indexed columns
+// as they are: naming one in SET would make SQLite rewrite its index entry. The
+// plus signs keep the planner on the primary key.
+const touchExecutionSQL = setExecution +
+	` WHERE +status = ? AND +catalog_id = ? AND +parent_execution_id IS ? AND execution_id = ? AND last_seq = ?`
+
+const updateExecutionSQL = setExecution +
+	`, status = ?, catalog_id = ?, parent_execution_id = ? WHERE execution_id = ? AND last_seq = ?`
+
+// putExecution is the compare-and-set.
+func (w *writer) putExecution(x *store.Execution, expected int64) error {
+	attempts := []*statement{w.touchExecution, w.updateExecution}
+	switch {
+	case expected == 0:
+		attempts = []*statement{w.insertExecution}
+	case event.IsFinal(x.Status):
+		attempts = attempts[1:]
+	}
+	for _, s := range attempts {
+		bindExecution(s, x)
+		if expected > 0 {
+			s.int(expected)
+		}
+		if n, err := s.exec(); err != nil {
+			return coded("store execution", err)
+		} else if n == 1 {
+			return nil
+		}
+	}
+	return store.ErrConflict
+}
+
+func bindExecution(s *statement, x *store.Execution) {
+	s.int(x.LastSeq).str(x.Path).int(int64(x.Version)).text(x.Pool).id(x.LastEventID).text(string(x.LastEventType))
+	s.text(x.LastNodeName).text(x.CurrentStep).int(int64(x.StepsTotal)).int(int64(x.StepsCompleted))
+	s.int(int64(x.StepsRunning)).int(int64(x.StepsFailed)).text(x.Error)
+	s.time(x.StartedAt).time(x.EndedAt).time(x.UpdatedAt)
+	s.str(x.Status).id(x.CatalogID).nullID(x.ParentExecutionID).id(x.ExecutionID)
+}
+
+// eventRows are the row counts events are inserted in, largest first.
+var eventRows = [...]int{8, 4, 1}
+
+func insertEventSQL(rows int) string {
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	return `INSERT OR FAIL INTO event (execution_id, seq, event_id, catalog_id, parent_event_id, parent_execution_id,
+	event_type, node_name, node_type, status, duration_ns, created_at, worker_id, command_key, error,
+	meta, result, context) VALUES ` + row + strings.Repeat(", "+row, rows-1)
+}
+
+func (w *writer) putEvents(events []event.Event) error {
+	for i, rows := range eventRows {
+		s := w.insertEvents[i]
+		for len(events) >= rows {
+			for j := range rows {
+				bindEvent(s, &events[j])
+			}
+			if _, err := s.exec(); err != nil {
+				return insertError(err)
+			}
+			events = events[rows:]
+		}
+	}
+	return nil
+}
+
+// insertError recognises an event id that is already there. Sequence numbers
+// cannot collide: putExecution has just claimed them.
+func insertError(err error) error {
+	if resultCode(err) == code.SQLITE_CONSTRAINT_UNIQUE {
+		return store.ErrDuplicate
+	}
+	return coded("store event", err)
+}
+
+func bindEvent(s *statement, e *event.Event) {
+	s.id(e.ExecutionID).int(e.Seq).id(e.EventID).id(e.CatalogID).nullID(e.ParentEventID).nullID(e.ParentExecutionID)
+	s.str(string(e.Type)).text(e.NodeName).text(e.NodeType).text(e.Status).nullID(event.ID(e.Duration)).time(e.CreatedAt)
+	s.text(e.WorkerID).text(e.CommandID).text(e.Error).json(e.Meta).json(e.Result).json(e.Context)
+}
+
+// insertCommandSQL and updateCommandSQL take the same arguments in the same order.
+const insertCommandSQL = `INSERT INTO command (command_key, catalog_id, step_name, tool_kind, pool, status, worker_id,
+	attempt, max_attempts, iter_index, lease_until, created_at, claimed_at, completed_at, error, event_id, execution_id)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+const updateCommandSQL = `UPDATE command SET command_key = ?, catalog_id = ?, step_name = ?, tool_kind = ?, pool = ?,
+	status = ?, worker_id = ?, attempt = ?, max_attempts = ?, iter_index = ?, lease_until = ?, created_at = ?,
+	claimed_at = ?, completed_at = ?, error = ? WHERE event_id = ? AND execution_id = ?`
+
+// putCommand stores a row that is usually known to be new or not: asking for
+// the likely case first is cheaper than a general upsert.
+func (w *writer) putCommand(c *store.Command, fresh bool) error {
+	attempts := [...]*statement{w.updateCommand, w.insertCommand}
+	if fresh {
+		attempts[0], attempts[1] = attempts[1], attempts[0]
+	}
+	for _, s := range attempts {
+		s.text(c.CommandID).id(c.CatalogID).text(c.Step).text(c.ToolKind).text(c.Pool).str(c.Status).text(c.WorkerID)
+		s.int(int64(c.Attempt)).int(int64(c.MaxAttempts)).int(int64(c.IterIndex))
+		s.time(c.LeaseUntil).time(c.CreatedAt).time(c.ClaimedAt).time(c.EndedAt).text(c.Error).id(c.EventID).id(c.ExecutionID)
+		if n, err := s.exec(); n == 1 || err != nil {
+			return coded("store command", err)
+		}
+	}
+	return coded("store command", errors.New("neither inserted nor updated"))
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// lockFile takes the exclusive lock that keeps a second process away from the
+// data file. The kernel releases it with the process, however that ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		holder, _ := io.ReadAll(io.LimitReader(f, 32))
+		_ = f.Close()
+		return nil, &event.Error{
+			Code:    event.Conflict,
+			Message: fmt.Sprintf("%s is locked by process %s", path, strings.TrimSpace(string(holder))),
+			Remedy:  "stop that process, or choose another data directory",
+			Reason:  "locked",
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	// The number is for the error message above only.
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	return f, nil
+}
+
+// unlockFile gives up the lock. The file stays: removing it would race with
+// a process that has just opened it.
+func unlockFile(f *os.File) error { return f.Close() }

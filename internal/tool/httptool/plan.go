@@ -1,0 +1,194 @@
+package httptool
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/tool"
+)
+
+var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+
+// plan is a request read from the config, checked, before anything is sent.
+type plan struct {
+	method   string
+	url      *url.URL
+	header   http.Header
+	body     payload
+	verify   bool
+	follow   bool
+	respType string // json, text or binary
+	secret   string // name of the header that carries an api key; "" when none
+}
+
+func readPlan(f tool.Fields) (*plan, error) {
+	p := &plan{header: http.Header{}}
+	for _, read := range []func(tool.Fields) error{
+		p.readMethod, p.readURL, p.readHeaders, p.readSwitches, p.readBody, p.readAuth,
+	} {
+		if err := read(f); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *plan) readMethod(f tool.Fields) error {
+	text, err := f.String("method")
+	if err != nil {
+		return err
+	}
+	p.method = strings.ToUpper(strings.TrimSpace(text))
+	if p.method == "" {
+		p.method = http.MethodGet
+	}
+	if !slices.Contains(methods, p.method) {
+		return tool.ConfigErrorf("method %q is not one of %s", text, strings.Join(methods, ", "))
+	}
+	return nil
+}
+
+// readURL never repeats a URL that does not parse: it may hold a password in
+// a place where it cannot be recognised.
+func (p *plan) readURL(f tool.Fields) error {
+	text, err := f.String("url", "endpoint")
+	if err != nil {
+		return err
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return tool.ConfigErrorf("http needs a url; an expression that gave nothing looks the same as a missing one")
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return tool.ConfigErrorf("url is not valid (is a special character left unescaped?)")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return tool.ConfigErrorf("url %s must start with http:// or https://", shown(u))
+	}
+	if u.Host == "" {
+		return tool.ConfigErrorf("url %s has no host", shown(u))
+	}
+	p.url = u
+	params, err := f.Object("params")
+	if err != nil {
+		return err
+	}
+	return p.addQuery(params)
+}
+
+// addQuery appends to the query the author wrote in the url, which stays as
+// it is. A list repeats its name.
+func (p *plan) addQuery(params map[string]any) error {
+	extra := url.Values{}
+	for name, value := range params {
+		items, isList := value.([]any)
+		if !isList {
+			items = []any{value}
+		}
+		for _, item := range items {
+			if item == nil {
+				continue
+			}
+			text, err := tool.Text(item)
+			if err != nil {
+				return err
+			}
+			extra.Add(name, text)
+		}
+	}
+	if len(extra) == 0 {
+		return nil
+	}
+	if p.url.RawQuery != "" {
+		p.url.RawQuery += "&"
+	}
+	p.url.RawQuery += extra.Encode()
+	return nil
+}
+
+func (p *plan) readHeaders(f tool.Fields) error {
+	headers, err := f.Texts("headers")
+	if err != nil {
+		return err
+	}
+	for name, value := range headers {
+		p.header.Set(strings.TrimSpace(name), value)
+	}
+	if p.header.Get("User-Agent") == "" {
+		p.header.Set("User-Agent", "noetl")
+	}
+	return nil
+}
+
+func (p *plan) readSwitches(f tool.Fields) (err error) {
+	if p.verify, err = f.Bool(true, "verify_ssl", "verify"); err != nil {
+		return err
+	}
+	if p.follow, err = f.Bool(true, "follow_redirects"); err != nil {
+		return err
+	}
+	if p.respType, err = f.String("response_type"); err != nil {
+		return err
+	}
+	switch p.respType {
+	case "":
+		p.respType = "json"
+	case "json", "text", "binary":
+	default:
+		return tool.ConfigErrorf("response_type %q is not one of json, text, binary", p.respType)
+	}
+	return nil
+}
+
+// request turns the plan into what net/http sends.
+func (p *plan) request(ctx context.Context) (*http.Request, error) {
+	var body io.Reader
+	if p.body.present {
+		body = strings.NewReader(p.body.bytes)
+	}
+	req, err := http.NewRequestWithContext(ctx, p.method, p.url.String(), body)
+	if err != nil {
+		return nil, tool.ConfigErrorf("request to %s cannot be made", shown(p.url))
+	}
+	req.Header = p.header
+	// net/http takes these two from the request, not from its headers.
+	if host := p.header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	p.header.Del("Host")
+	p.header.Del("Content-Length")
+	if p.body.present && p.header.Get("Content-Type") == "" && p.body.contentType != "" {
+		p.header.Set("Content-Type", p.body.contentType)
+	}
+	return req, nil
+}
+
+// redirect bounds the chain and keeps an api key from travelling to another
+// host; net/http itself does the same for Authorization and cookies.
+func (p *plan) redirect(req *http.Request, via []*http.Request) error {
+	if !p.follow {
+		return http.ErrUseLastResponse
+	}
+	if len(via) > maxRedirects {
+		return errRedirects
+	}
+	if p.secret != "" && req.URL.Host != via[0].URL.Host {
+		req.Header.Del(p.secret)
+	}
+	return nil
+}
+
+// shown is a URL for people: without user, password, query and fragment, any
+// of which may be a credential.
+func shown(u *url.URL) string {
+	s := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+	if u.RawQuery != "" {
+		s += "?…"
+	}
+	return s
+}

@@ -1,0 +1,228 @@
+package python
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/tool"
+)
+
+const maxScript = 4 << 20
+
+// program is a call's config, checked.
+type program struct {
+	code    string
+	path    string // directory of the script file; "" for inline code
+	cwd     string
+	env     map[string]string
+	libs    [][3]*string // module, attribute or nil, name
+	returns []string     // keys the value must have
+}
+
+// request is what a child gets: three JSON texts, the last empty when the
+// code cannot see it.
+type request struct{ head, args, variables []byte }
+
+// frames is the request as it is written: in one piece when small, so that the
+// child wakes up once, else without a copy.
+func (r *request) frames() [][]byte {
+	parts := [][]byte{r.head, r.args, r.variables}
+	var sizes []byte
+	total := 0
+	for _, part := range parts {
+		sizes = binary.BigEndian.AppendUint64(sizes, uint64(len(part)))
+		total += len(part)
+	}
+	parts = append([][]byte{sizes}, parts...)
+	if total > 64<<10 {
+		return parts
+	}
+	return [][]byte{bytes.Join(parts, nil)}
+}
+
+func readProgram(call *tool.Call) (*program, error) {
+	f := call.Fields()
+	if name, _, ok := f.First("deps"); ok {
+		return nil, tool.ConfigErrorf("%s is not available yet; install the packages for the worker's interpreter", name)
+	}
+	p := &program{}
+	var err error
+	if p.cwd, err = f.String("cwd"); err != nil {
+		return nil, err
+	}
+	if info, statErr := os.Stat(p.cwd); p.cwd != "" && (statErr != nil || !info.IsDir()) {
+		return nil, tool.ConfigErrorf("cwd %q is not a directory on this worker", p.cwd)
+	}
+	if p.env, err = f.Texts("env"); err != nil {
+		return nil, err
+	}
+	if err = p.readCode(f); err != nil {
+		return nil, err
+	}
+	if p.libs, err = readLibs(f); err != nil {
+		return nil, err
+	}
+	return p, p.readAssert(f, call.Args)
+}
+
+func (p *program) readCode(f tool.Fields) error {
+	if name, v, ok := f.First("code"); ok {
+		text, isText := v.(string)
+		if !isText || strings.TrimSpace(text) == "" {
+			return tool.ConfigErrorf("%s must be Python code as text", name)
+		}
+		p.code = text
+		return nil
+	}
+	if name, _, ok := f.First("code_b64", "code_base64"); ok {
+		text, err := f.String(name)
+		if err != nil {
+			return err
+		}
+		code, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+		if err != nil {
+			return tool.ConfigErrorf("%s is not base64: %v", name, err)
+		}
+		p.code = string(code)
+		return nil
+	}
+	if _, _, ok := f.First("script"); ok {
+		return p.readScript(f)
+	}
+	return tool.ConfigErrorf("python needs code (or code_b64, or script)")
+}
+
+func (p *program) readScript(f tool.Fields) error {
+	script, err := f.Object("script")
+	if err != nil {
+		return err
+	}
+	source, err := tool.Fields(script).Object("source")
+	if err != nil {
+		return err
+	}
+	kind, err := tool.Fields(source).String("type")
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "inline":
+		if p.code, err = tool.Fields(source).String("code"); err == nil && strings.TrimSpace(p.code) == "" {
+			err = tool.ConfigErrorf("script.source.code is empty")
+		}
+		return err
+	case "file":
+		path, err := tool.Fields(source).String("path")
+		if err == nil && path == "" {
+			path, err = tool.Fields(script).String("uri")
+		}
+		if err != nil {
+			return err
+		}
+		return p.readFile(path)
+	case "http", "https", "gcs", "s3":
+		return tool.ConfigErrorf("script.source.type %s is not available yet; use inline or file", kind)
+	}
+	return tool.ConfigErrorf("script.source.type %q is not one of inline, file", kind)
+}
+
+func (p *program) readFile(path string) error {
+	if path == "" {
+		return tool.ConfigErrorf("script of type file needs source.path")
+	}
+	if p.cwd != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(p.cwd, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return tool.ConfigErrorf("script %q is not a file on this worker", path)
+	}
+	if info.Size() > maxScript {
+		return tool.ConfigErrorf("script %q is larger than 4 MiB", path)
+	}
+	code, err := os.ReadFile(path)
+	if err != nil {
+		return tool.ConfigErrorf("script %q cannot be read: %v", path, err)
+	}
+	p.code = string(code)
+	p.path, err = filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return tool.ConfigErrorf("script %q has no absolute path: %v", path, err)
+	}
+	return nil
+}
+
+// readAssert checks what the step promises to be given and notes what it
+// promises to return.
+func (p *program) readAssert(f tool.Fields, args map[string]any) error {
+	object, err := f.Object("assert")
+	if err != nil {
+		return err
+	}
+	expects, err := names(object, "expects")
+	if err != nil {
+		return err
+	}
+	for _, name := range expects {
+		if _, ok := args[name]; !ok {
+			have := strings.Join(tool.SortedKeys(args), ", ")
+			return &tool.Error{
+				Kind: tool.KindSchema, Code: "ASSERT_EXPECTS",
+				Message: "assert.expects: the input has no " + name + " (it has: " + have + ")",
+			}
+		}
+	}
+	p.returns, err = names(object, "returns")
+	return err
+}
+
+func names(object map[string]any, field string) ([]string, error) {
+	var out []string
+	list, ok := object[field].([]any)
+	if !ok && object[field] != nil {
+		return nil, tool.ConfigErrorf("assert.%s must be a list of names", field)
+	}
+	for _, item := range list {
+		name, err := tool.Text(item)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// sees are words without which code cannot reach the variables. Most code has
+// none of them, and the render context, which may be large, is not sent.
+var sees = []string{"variables", "context", "main", "globals", "locals", "vars", "eval", "exec"}
+
+func (p *program) request(call *tool.Call) (*request, error) {
+	head, err := tool.Encode(map[string]any{
+		"code": p.code, "path": p.path, "cwd": p.cwd, "env": p.env, "libs": p.libs,
+		"step": call.Step, "execution_id": call.ExecutionID, "server_url": call.ServerURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	args, err := appendValue(nil, argsOf(call.Args))
+	if err != nil {
+		return nil, tool.ConfigErrorf("input cannot be given to Python: %v", err)
+	}
+	r := &request{head: head, args: args}
+	if slices.ContainsFunc(sees, func(word string) bool { return strings.Contains(p.code, word) }) {
+		r.variables = call.Variables
+	}
+	return r, nil
+}
+
+func argsOf(args map[string]any) map[string]any {
+	if args == nil {
+		return map[string]any{}
+	}
+	return args
+}

@@ -1,0 +1,66 @@
+// Package tool is the contract between a worker and the actions it can run.
+// A tool performs one external action; it knows nothing of workflows, events
+// or the control plane. Each kind is a package of its own below this one.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// Tool runs one kind of action. Run must end soon after ctx does, leave no
+// goroutine or process behind, and be safe for concurrent use.
+//
+// A returned *Error describes a failed action; its Result, when the tool has
+// one (an HTTP answer, an exit code), is returned beside it. Any other error
+// is reported as kind "internal".
+type Tool interface {
+	Kind() string
+	Run(ctx context.Context, call *Call) (*Result, error)
+}
+
+// Call is one invocation. Config and Args are rendered: plain JSON-like Go
+// values (nil, bool, int64, float64, string, []any, map[string]any), never
+// template text.
+type Call struct {
+	Config      map[string]any  // the tool's own fields, without input, set, spec and the like
+	Args        map[string]any  // the rendered input; for python, names in scope
+	Variables   json.RawMessage // the command's render context
+	ExecutionID string
+	Step        string
+	ServerURL   string
+	Timeout     time.Duration // upper bound of the action; 0 = none. ctx carries it too
+	Log         io.Writer     // live output; never nil
+}
+
+// Result is what an action produced. Data is JSON; nil means null.
+type Result struct {
+	Data     json.RawMessage
+	Stdout   string
+	Stderr   string
+	ExitCode *int
+	HTTP     *HTTPInfo // set by http: what policy rules see as output.http
+}
+
+// HTTPInfo is the transport side of an HTTP answer.
+type HTTPInfo struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+}
+
+// Set finds tools by kind.
+type Set map[string]Tool
+
+// NewSet makes a set; two tools of one kind are a programming error.
+func NewSet(tools ...Tool) Set {
+	s := make(Set, len(tools))
+	for _, t := range tools {
+		if _, dup := s[t.Kind()]; dup {
+			panic("tool: two tools of kind " + t.Kind())
+		}
+		s[t.Kind()] = t
+	}
+	return s
+}

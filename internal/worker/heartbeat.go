@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// maxBeat bounds one heartbeat call: a plane that hangs must not keep the
+// other tick of the loop from happening.
+const maxBeat = 10 * time.Second
+
+// beatUntil renews the leases of all running commands, and keeps the bus from
+// delivering their notifications again, until ctx ends.
+func (w *Worker) beatUntil(ctx context.Context) {
+	beat := time.NewTicker(w.options.Heartbeat)
+	defer beat.Stop()
+	progress := time.NewTicker(progressInterval)
+	defer progress.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			w.beat(ctx)
+		case <-progress.C:
+			w.progress()
+		}
+	}
+}
+
+func (w *Worker) beat(ctx context.Context) {
+	tasks := w.running()
+	if len(tasks) == 0 {
+		return
+	}
+	beats := make([]event.Heartbeat, len(tasks))
+	for i, t := range tasks {
+		beats[i] = w.heartbeat(t.cmd)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(w.options.Heartbeat, maxBeat))
+	defer cancel()
+	answers, err := w.options.Plane.Heartbeat(ctx, beats)
+	if err == nil && len(answers) != len(beats) {
+		err = event.Errorf(event.Internal, "%d answers to %d heartbeats", len(answers), len(beats))
+	}
+	if err != nil {
+		w.log.Warn("heartbeat failed", "running", len(tasks), "error", err)
+		return
+	}
+	for i, a := range answers {
+		w.heard(tasks[i], a)
+	}
+}
+
+// heard acts on the answer to one heartbeat.
+func (w *Worker) heard(t *task, a event.HeartbeatAnswer) {
+	switch {
+	case a.Cancel && a.LeaseUntil.IsZero():
+		t.cancel(ErrClaimLost)
+	case a.Cancel:
+		t.cancel(ErrCancelled)
+	default:
+		w.mu.Lock()
+		t.lease = w.leaseLocked(a.LeaseUntil)
+		w.mu.Unlock()
+	}
+}
+
+func (w *Worker) progress() {
+	for _, t := range w.running() {
+		if t.delivery != nil {
+			if err := t.delivery.InProgress(); err != nil {
+				w.log.Debug("bus not told of progress", "command_id", t.cmd.Meta.CommandID, "error", err)
+			}
+		}
+	}
+}
+
+// cancelExecution stops the running commands of an execution at once.
+func (w *Worker) cancelExecution(id event.ID) {
+	for _, t := range w.running() {
+		if t.cmd.ExecutionID == id {
+			t.cancel(ErrCancelled)
+		}
+	}
+}
+
+func (w *Worker) running() []*task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tasks := make([]*task, 0, len(w.tasks))
+	for t := range w.tasks {
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+func (w *Worker) heartbeat(cmd *event.Command) event.Heartbeat {
+	return event.Heartbeat{
+		EventID: cmd.EventID, ExecutionID: cmd.ExecutionID, WorkerID: w.options.ID, Attempt: cmd.Meta.Attempt,
+	}
+}

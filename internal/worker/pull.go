@@ -1,0 +1,157 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/bus"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// retryDelays are the pauses before a notification is looked at again when the
+// plane could not be asked about it.
+var retryDelays = [...]time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 60 * time.Second}
+
+const (
+	// maxPause bounds how long a slot rests after a claim failed, so that an
+	// absent plane costs a few calls and not the whole queue.
+	maxPause = 5 * time.Second
+	// busPause is the rest after the bus failed.
+	busPause = time.Second
+)
+
+// pull serves the bus until ctx ends. The returned function leaves the bus; it
+// is for the time when nothing runs any more, because it gives back unsettled
+// deliveries.
+func (w *Worker) pull(ctx context.Context) (leave func(), err error) {
+	if w.options.Bus == nil {
+		<-ctx.Done()
+		return func() {}, nil
+	}
+	sub, leave, err := w.join(ctx)
+	if err != nil || sub == nil {
+		return leave, err
+	}
+	for w.acquire(ctx) {
+		d, err := sub.Next(ctx)
+		if err != nil {
+			w.Unreserve()
+			if ctx.Err() == nil {
+				w.log.Warn("no delivery from the bus", "error", err)
+				rest(ctx, busPause)
+			}
+			continue
+		}
+		go w.serve(ctx, d)
+	}
+	return leave, nil
+}
+
+// join subscribes to notifications and cancellations. It waits for a bus that
+// is not there yet, and returns an error when the bus refuses us. The
+// subscription is nil when ctx ended first.
+func (w *Worker) join(ctx context.Context) (bus.Subscription, func(), error) {
+	for ctx.Err() == nil {
+		sub, leave, err := w.subscribe(ctx)
+		if err == nil {
+			return sub, leave, nil
+		}
+		if !transient(err) {
+			return nil, func() {}, err
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("the bus is not available yet", "error", err)
+			rest(ctx, busPause)
+		}
+	}
+	return nil, func() {}, nil
+}
+
+func (w *Worker) subscribe(ctx context.Context) (bus.Subscription, func(), error) {
+	unwatch, err := w.options.Bus.WatchCancel(w.cancelExecution)
+	if err != nil {
+		return nil, nil, err
+	}
+	sub, err := w.options.Bus.Subscribe(ctx, w.options.Pools, w.options.Slots)
+	if err != nil {
+		unwatch()
+		return nil, nil, err
+	}
+	return sub, func() { sub.Stop(); unwatch() }, nil
+}
+
+// serve handles one delivery on a slot that was taken before it was pulled.
+func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
+	defer w.Unreserve()
+	if ctx.Err() != nil {
+		w.settle(d.Nak(0))
+		return
+	}
+	n := d.Notification()
+	cmd, err := w.options.Plane.Claim(w.calls, event.ClaimRequest{
+		EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID,
+	})
+	if err == nil && cmd == nil {
+		err = event.Errorf(event.Internal, "the claim was granted without a command")
+	}
+	if err == nil {
+		w.claimFailures.Store(0)
+		w.work(cmd, d)
+		return
+	}
+	w.claimFailed(ctx, d, err)
+}
+
+// claimFailed settles a delivery whose command we may not run.
+func (w *Worker) claimFailed(ctx context.Context, d bus.Delivery, err error) {
+	log := w.log.With("command_id", d.Notification().CommandID, "error", err)
+	switch event.CodeOf(err) {
+	case event.Conflict:
+		// The common case: somebody else was faster, or nobody needs it.
+		w.claimFailures.Store(0)
+		w.settle(d.Ack())
+		return
+	case event.NotFound:
+		w.claimFailures.Store(0)
+		log.Warn("notification of a command nobody knows")
+		w.settle(d.Ack())
+		return
+	}
+	failures := w.claimFailures.Add(1)
+	delay := retryDelays[min(int(failures), len(retryDelays))-1]
+	log.Warn("claim failed", "retry_in", delay)
+	w.settle(d.Nak(delay))
+	rest(ctx, jitter(min(delay, maxPause)))
+}
+
+// settle notes a delivery that could not be settled. That does no harm: the
+// bus delivers it again and the claim is refused.
+func (w *Worker) settle(err error) {
+	if err != nil {
+		w.log.Debug("delivery not settled", "error", err)
+	}
+}
+
+// transient tells whether a call may succeed when it is made again unchanged.
+// An internal error counts: giving up on a report would run a command twice.
+func transient(err error) bool {
+	coded, ok := errors.AsType[*event.Error](err)
+	return !ok || coded.Code == event.Unavailable || coded.Code == event.Internal
+}
+
+// rest waits for d or the end of ctx, and tells which: false for the latter.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter spreads d over its upper half, so that workers do not march in step.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

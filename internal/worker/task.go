@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/bus"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/tool"
+)
+
+// task is a claimed command, from the claim to the end of its report.
+type task struct {
+	cmd      *event.Command
+	delivery bus.Delivery // nil when it was handed over without the bus
+	cancel   context.CancelCauseFunc
+	lease    time.Time // guarded by Worker.mu: until when the claim is ours
+}
+
+// begin makes the worker responsible for a claimed command.
+func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *task) {
+	ctx, cancel := context.WithCancelCause(w.runs)
+	t := &task{cmd: cmd, delivery: d, cancel: cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.lease = w.leaseLocked(cmd.LeaseUntil)
+	w.tasks[t] = struct{}{}
+	return ctx, t
+}
+
+// leaseLocked is when a claim that was just renewed ends. Clocks of two machines
+// differ, and stopping too early is worse than a report that is refused, so
+// the later of what we were told and what we expect counts.
+func (w *Worker) leaseLocked(told time.Time) time.Time {
+	expected := w.options.Clock().Add(w.options.Lease)
+	if told.After(expected) {
+		return told
+	}
+	return expected
+}
+
+// end forgets a command, whatever became of it.
+func (w *Worker) end(t *task) {
+	t.cancel(nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tasks, t)
+}
+
+// work runs a command and then those the plane hands over in its answers.
+func (w *Worker) work(cmd *event.Command, d bus.Delivery) {
+	ctx, t := w.begin(cmd, d)
+	for {
+		more := w.handle(ctx, t)
+		w.end(t)
+		if len(more) == 0 {
+			return
+		}
+		// One was asked for. Should there be more, they go back rather than
+		// wait here with nobody to run them.
+		for _, surplus := range more[1:] {
+			w.release(surplus)
+		}
+		if w.isDraining() {
+			w.release(more[0])
+			return
+		}
+		ctx, t = w.begin(more[0], nil)
+	}
+}
+
+// handle runs one command to its end and returns the commands that follow it.
+func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
+	if context.Cause(ctx) != nil {
+		w.interrupted(t)
+		return nil
+	}
+	ev := w.execute(ctx, t.cmd)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrClaimLost):
+		w.log.Warn("claim lost while the command ran", "command_id", t.cmd.Meta.CommandID)
+		t.ack(w)
+		return nil
+	case cause != nil && succeeded(ev):
+		// It finished before it noticed; what it did has happened.
+	case errors.Is(cause, ErrShutdown):
+		w.interrupted(t)
+		return nil
+	case errors.Is(cause, ErrCancelled) && ev.Type != event.CommandCancelled:
+		ev = cancelled(t.cmd)
+	}
+	answer, ok := w.report(ctx, t, ev)
+	if !ok {
+		return nil
+	}
+	t.ack(w)
+	return answer.Commands
+}
+
+func succeeded(ev event.Incoming) bool {
+	return ev.Type == event.CommandCompleted &&
+		ev.Status != event.ToolError && ev.Status != event.ToolTimeout && ev.Status != event.StatusFailed
+}
+
+func (t *task) ack(w *Worker) {
+	if t.delivery != nil {
+		w.settle(t.delivery.Ack())
+	}
+}
+
+// execute calls the runner. A panic is the failure of this command only.
+func (w *Worker) execute(ctx context.Context, cmd *event.Command) (ev event.Incoming) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.log.Error("a tool panicked", "command_id", cmd.Meta.CommandID, "tool", cmd.Action,
+				"panic", p, "stack", string(debug.Stack()))
+			ev = failed(cmd, &tool.Error{Kind: tool.KindInternal, Message: fmt.Sprintf("tool %s panicked: %v", cmd.Action, p)})
+		}
+	}()
+	out := io.Discard
+	if w.options.Output != nil {
+		out = w.options.Output(cmd)
+	}
+	return w.options.Runner.Run(ctx, cmd, out)
+}
+
+// interrupted gives back a command that did not finish, so that another worker
+// takes it without waiting for the lease to expire.
+func (w *Worker) interrupted(t *task) {
+	w.log.Warn("command interrupted", "command_id", t.cmd.Meta.CommandID, "execution_id", t.cmd.ExecutionID)
+	w.release(t.cmd)
+	if t.delivery != nil {
+		w.settle(t.delivery.Nak(0))
+	}
+}
+
+func (w *Worker) release(cmd *event.Command) {
+	if err := w.options.Plane.Release(w.calls, w.heartbeat(cmd)); err != nil {
+		w.log.Warn("claim not given back; its lease will expire", "command_id", cmd.Meta.CommandID, "error", err)
+	}
+}
+
+// failed is the terminal event of a command that ended in e.
+func failed(cmd *event.Command, e *tool.Error) event.Incoming {
+	return terminal(cmd, event.CommandFailed, event.StatusFailed, map[string]any{"error": e})
+}
+
+func cancelled(cmd *event.Command) event.Incoming {
+	return terminal(cmd, event.CommandCancelled, event.StatusCancelled, map[string]any{
+		"error": &tool.Error{Kind: tool.KindCancelled, Message: ErrCancelled.Error()},
+	})
+}
+
+func terminal(cmd *event.Command, kind event.Type, status string, payload map[string]any) event.Incoming {
+	id := cmd.Meta.CommandID
+	payload["command_id"], payload["call_index"], payload["status"] = id, 0, status
+	return event.Incoming{
+		Step: cmd.NodeName, Type: kind, Status: status,
+		Payload: encode(payload), Meta: encode(map[string]any{"command_id": id}),
+	}
+}
+
+// encode is for values made here, which are always encodable.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("worker: " + err.Error())
+	}
+	return b
+}
