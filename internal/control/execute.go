@@ -48,22 +48,39 @@ func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, e
 			return ExecuteAnswer{}, err
 		}
 	}
-	id := p.o.IDs()
-	start, err := engine.Start(program, engine.StartInput{
-		ExecutionID: id, CatalogID: entry.CatalogID, ParentExecutionID: r.ParentExecutionID,
+	in := engine.StartInput{
+		CatalogID: entry.CatalogID, ParentExecutionID: r.ParentExecutionID,
 		Path: entry.Path, Version: entry.Version, Pool: r.Pool, Payload: r.Payload, Trace: trace,
-	}, engine.Env{Now: p.now(), NewID: p.o.IDs})
+	}
+	for try := 1; ; try++ {
+		answer, err := p.start(ctx, program, in)
+		if !errors.Is(err, errTaken) || try == startTries {
+			return answer, err
+		}
+	}
+}
+
+// errTaken refuses a start whose execution id another process made too.
+var errTaken = &event.Error{Code: event.Unavailable, Message: "execution id is taken", Remedy: "give each server a NOETL_SERVER_MACHINE_ID of its own", Reason: "id_taken"}
+
+// startTries bounds how often a start is tried under a new id.
+const startTries = 5
+
+// start makes an execution under a fresh id.
+func (p *Plane) start(ctx context.Context, program *engine.Program, in engine.StartInput) (ExecuteAnswer, error) {
+	in.ExecutionID = p.o.IDs()
+	e, err := engine.Start(program, in, engine.Env{Now: p.now(), NewID: p.o.IDs})
 	if err != nil {
 		return ExecuteAnswer{}, err
 	}
-	in := &startInput{
-		ticket: newTicket(), start: start,
-		live: &live{state: engine.NewState(id), program: program, trace: trace},
+	input := &startInput{
+		ticket: newTicket(), start: e,
+		live: &live{state: engine.NewState(in.ExecutionID), program: program, trace: in.Trace},
 	}
-	if err := p.ask(ctx, id, in); err != nil {
+	if err := p.ask(ctx, in.ExecutionID, input); err != nil {
 		return ExecuteAnswer{}, err
 	}
-	return ExecuteAnswer{ExecutionID: id, Status: "started", CommandsGenerated: in.commands}, nil
+	return ExecuteAnswer{ExecutionID: in.ExecutionID, Status: "started", CommandsGenerated: input.commands}, nil
 }
 
 type startInput struct {
@@ -75,7 +92,7 @@ type startInput struct {
 
 func (in *startInput) apply(_ context.Context, ps *pass) error {
 	if ps.state.Started() {
-		return event.Errorf(event.Internal, "execution id %s is taken", ps.id)
+		return errTaken
 	}
 	ps.add(in.start)
 	ps.decide = true

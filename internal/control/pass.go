@@ -248,8 +248,10 @@ func (ps *pass) tookEffect(ctx context.Context) bool {
 	return err == nil && slices.EqualFunc(stored, ps.events, func(a, b event.Event) bool { return a.EventID == b.EventID })
 }
 
-// learnStored asks the log which reported events it holds already, so that the
-// next attempt leaves them out.
+// learnStored asks the log which of the events it holds already. A reported
+// event that is there is left out of the next attempt; a different one under
+// the same id (two generators clashed) is given a new id instead. Events of
+// our own get new ids with the next attempt anyway.
 func (ps *pass) learnStored(ctx context.Context) error {
 	ids := make([]event.ID, len(ps.events))
 	for i := range ps.events {
@@ -263,7 +265,16 @@ func (ps *pass) learnStored(ctx context.Context) error {
 		ps.known = make(map[event.ID]struct{}, len(stored))
 	}
 	for _, id := range stored {
+		there, err := ps.p.store.Event(ctx, ps.id, id)
+		if err != nil {
+			return storeError("look up event", err)
+		}
 		ps.known[id] = struct{}{}
+		for _, in := range ps.inputs {
+			if r, ok := in.(*reportInput); ok {
+				r.restamp(&there, ps.p.o.IDs)
+			}
+		}
 	}
 	return nil
 }

@@ -81,6 +81,20 @@ func (in *reportInput) apply(ctx context.Context, ps *pass) error {
 	return nil
 }
 
+// restamp gives the input's events new ids where the log holds a different
+// event under theirs.
+func (in *reportInput) restamp(stored *event.Event, newID func() event.ID) {
+	for i := range in.incoming {
+		e := &in.incoming[i]
+		same := e.Type == stored.Type && in.worker == stored.WorkerID && !in.minted[i]
+		if e.EventID != stored.EventID || same {
+			continue
+		}
+		e.EventID, in.minted[i] = newID(), true
+		in.ans.EventIDs[i] = e.EventID
+	}
+}
+
 // ingest brings all events into their stored form before any is applied, so
 // that a refused report leaves no trace.
 func (in *reportInput) ingest(ctx context.Context, ps *pass) ([]event.Event, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
@@ -132,7 +133,10 @@ func (d *decider) terminate() {
 		return
 	}
 	steps, first := d.stepsFailed()
-	text := "Failed steps: " + joinNames(steps)
+	text := "Failed steps: " + strings.Join(steps, ", ")
+	if len(steps) == 1 {
+		first = strings.TrimPrefix(first, "step "+steps[0]+": ")
+	}
 	if first != "" {
 		text += ": " + first
 	}
@@ -142,15 +146,4 @@ func (d *decider) terminate() {
 		Result: envelope(event.StatusFailed, encode(map[string]string{"error": text})),
 		Meta:   encode(&terminalMeta{Status: event.StatusFailed, Error: text, FailedSteps: steps}),
 	})
-}
-
-func joinNames(names []string) string {
-	out := ""
-	for i, n := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += n
-	}
-	return out
 }

@@ -102,11 +102,15 @@ func subscript(v, key, missing any) (any, error) {
 	return norm(list[i])
 }
 
+// asIndex returns a value that can count elements: an integer, or a boolean as
+// in Python, but never a float, even a whole one.
 func asIndex(v any) (int64, bool) {
 	n, ok := asNumeric(v)
 	return n.i, ok && !n.isFloat
 }
 
+// characterAt is the i-th character of a string, from the end if i is negative.
+// Characters are code points, so the string is walked.
 func characterAt(s string, i int64, missing any) any {
 	if i < 0 {
 		i += int64(runeCount(s))
@@ -175,6 +179,8 @@ func slice(b *budget, v any, s sliceBounds) (any, error) {
 	return nil, typeError("a value of type %s cannot be sliced", typeName(n))
 }
 
+// pick copies the elements that a slice selects. It always copies: sharing the
+// backing array would keep a large list alive for a small part of it.
 func pick[S ~[]E, E any](b *budget, list S, s sliceBounds) (S, error) {
 	step, err := boundOr(s.step, 1)
 	if err != nil {
@@ -213,6 +219,7 @@ func pick[S ~[]E, E any](b *budget, list S, s sliceBounds) (S, error) {
 	return out, nil
 }
 
+// boundOr returns a bound as an integer, or the fallback if it is absent.
 func boundOr(v any, fallback int64) (int64, error) {
 	switch v := v.(type) {
 	case nil:

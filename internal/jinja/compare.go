@@ -11,6 +11,8 @@ import (
 // floats and booleans compare by number, lists and tuples by their elements.
 func equal(b *budget, x, y any) (bool, error) { return equalAt(b, x, y, 0) }
 
+// equalAt is equal at a depth, so that deep values end in an error and not in an
+// exhausted stack. Words come first: reduced to text they would lose synonyms.
 func equalAt(b *budget, x, y any, depth int) (bool, error) {
 	if s, ok := x.(string); ok {
 		if t, ok := y.(string); ok {
@@ -39,6 +41,7 @@ func equalAt(b *budget, x, y any, depth int) (bool, error) {
 	return equalBase(b, x, y, depth)
 }
 
+// equalBase compares values that are reduced already.
 func equalBase(b *budget, x, y any, depth int) (bool, error) {
 	switch x := x.(type) {
 	case nil:
@@ -70,6 +73,8 @@ func equalBase(b *budget, x, y any, depth int) (bool, error) {
 	return identical(x, y), nil
 }
 
+// equalWord compares a Word with anything; two Words are equal if they share a
+// spelling.
 func equalWord(w Word, y any) (bool, error) {
 	if o, ok := y.(Word); ok {
 		return w.is(o.Text) || o.is(w.Text) || slices.ContainsFunc(w.Same, o.is), nil
@@ -91,6 +96,7 @@ func equalLists(b *budget, x, y []any, depth int) (bool, error) {
 	return true, nil
 }
 
+// equalDicts ignores order: two mappings are equal if they have equal entries.
 func equalDicts(b *budget, x, y *Dict, depth int) (bool, error) {
 	for k, v := range x.All() {
 		w, ok := y.Get(k)
@@ -147,6 +153,8 @@ func compareFloats(x, y float64) int {
 	return cmp.Compare(x, y)
 }
 
+// compareIntFloat compares by the whole part and then by the fraction. Floats
+// beyond 64 bits are decided first, since converting them is undefined.
 func compareIntFloat(i int64, f float64) int {
 	switch {
 	case math.IsNaN(f):
@@ -175,6 +183,7 @@ func order(b *budget, op string, x, y any) (int, error) {
 	return orderAt(b, op, x, y, 0)
 }
 
+// orderAt is order at a depth.
 func orderAt(b *budget, op string, x, y any, depth int) (int, error) {
 	x, y, err := operands(x, y)
 	if err != nil {
@@ -203,6 +212,7 @@ func orderAt(b *budget, op string, x, y any, depth int) (int, error) {
 	return orderLists(b, op, lx, ly, depth)
 }
 
+// orderLists is lexicographic: the first unequal elements decide, then length.
 func orderLists(b *budget, op string, x, y []any, depth int) (int, error) {
 	for i := range min(len(x), len(y)) {
 		same, err := equalAt(b, x[i], y[i], depth+1)
@@ -291,6 +301,7 @@ func contains(b *budget, container, item any) (bool, error) {
 	return false, nil
 }
 
+// containsText is the in of strings: a substring, or any spelling of a Word.
 func containsText(b *budget, s string, item any) (bool, error) {
 	if err := b.scan(len(s)); err != nil {
 		return false, err

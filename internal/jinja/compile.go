@@ -7,6 +7,7 @@ type env struct {
 	frame *frame // nil for a template that needs no locals and no budget
 }
 
+// budget is nil without a frame, which charges nothing.
 func (e env) budget() *budget {
 	if e.frame == nil {
 		return nil
@@ -21,6 +22,8 @@ type frame struct {
 	budget *budget
 }
 
+// newFrame makes a frame whose slots are all unset. Nil would not do for that:
+// it is none, a value a local can have.
 func newFrame(up *frame, slots int, b *budget) *frame {
 	f := &frame{up: up, slots: make([]any, slots), budget: b}
 	for i := range f.slots {
@@ -49,6 +52,7 @@ type compiler struct {
 	constructs bool
 }
 
+// fail keeps the first error and returns something to go on with.
 func (c *compiler) fail(err *Error, pos int) expr {
 	if c.err == nil {
 		c.err = at(err, pos)
@@ -113,59 +117,8 @@ func (c *compiler) exprs(ns []node) []expr {
 	return out
 }
 
-// fold returns the value of a constant expression. Its value is shared by all
-// evaluations, which is safe because templates never modify values.
-func fold(n node) (any, bool) {
-	switch n := n.(type) {
-	case *literalNode:
-		return n.val, true
-	case *unaryNode:
-		if x, ok := fold(n.x); ok && n.op == "-" {
-			if _, isNumber := asNumeric(x); isNumber {
-				v, err := negate(x)
-				return v, err == nil
-			}
-		}
-	case *listNode:
-		if n.isTuple {
-			return nil, false
-		}
-		items := make([]any, len(n.items))
-		for i, item := range n.items {
-			v, ok := fold(item)
-			if !ok {
-				return nil, false
-			}
-			items[i] = v
-		}
-		return items, true
-	}
-	return nil, false
-}
-
-// path is the written form of an attribute chain, which is what an undefined
-// value is called in messages.
-func path(n node) string {
-	switch n := n.(type) {
-	case *nameNode:
-		return n.name
-	case *attrNode:
-		return path(n.of) + "." + n.name
-	case *indexNode:
-		if v, ok := fold(n.key); ok {
-			if s, err := text(nil, v); err == nil {
-				return path(n.of) + "[" + s + "]"
-			}
-		}
-		return path(n.of) + "[…]"
-	case *sliceNode:
-		return path(n.of) + "[:]"
-	case *callNode:
-		return path(n.fn) + "()"
-	}
-	return "(…)"
-}
-
+// attr compiles x.name. What a missing attribute evaluates to is made here, once,
+// so that looking for it allocates nothing.
 func (c *compiler) attr(n *attrNode) expr {
 	of, name, pos := c.expr(n.of), n.name, n.pos
 	var missing any = Undefined{Name: path(n)}
@@ -200,6 +153,7 @@ func (c *compiler) index(n *indexNode) expr {
 	}
 }
 
+// slice compiles x[a:b:c]; an absent part is a constant none.
 func (c *compiler) slice(n *sliceNode) expr {
 	c.heavy = true
 	of, pos := c.expr(n.of), n.pos
@@ -228,6 +182,8 @@ func (c *compiler) slice(n *sliceNode) expr {
 	}
 }
 
+// unary compiles not, minus and plus. Plus changes nothing, but refuses what
+// minus would refuse.
 func (c *compiler) unary(n *unaryNode) expr {
 	x, pos := c.expr(n.x), n.pos
 	if n.op == "not" {
@@ -276,29 +232,6 @@ func (c *compiler) binary(n *binaryNode) expr {
 	}
 }
 
-// culprit is the place to blame for a failed operation: the operand that is
-// undefined, or else the operator at pos.
-func culprit(x node, l any, y node, r any, pos int) int {
-	switch {
-	case IsUndefined(l):
-		return start(x)
-	case IsUndefined(r):
-		return start(y)
-	}
-	return pos
-}
-
-// start is where the leftmost name of an attribute chain is.
-func start(n node) int {
-	switch n := n.(type) {
-	case *attrNode:
-		return start(n.of)
-	case *indexNode:
-		return start(n.of)
-	}
-	return n.where()
-}
-
 // logic compiles and and or, which return one of their operands.
 func (c *compiler) logic(n *logicNode) expr {
 	x, y, stop := c.expr(n.x), c.expr(n.y), n.op == "or"
@@ -311,6 +244,7 @@ func (c *compiler) logic(n *logicNode) expr {
 	}
 }
 
+// concat compiles a ~ b ~ c, growing one buffer instead of a text per operator.
 func (c *compiler) concat(n *concatNode) expr {
 	c.heavy = true
 	parts, pos := c.exprs(n.parts), n.pos
@@ -333,6 +267,8 @@ func (c *compiler) concat(n *concatNode) expr {
 	}
 }
 
+// compare compiles comparisons. In a chain every operand is evaluated at most
+// once, and the first comparison that fails ends it.
 func (c *compiler) compare(n *compareNode) expr {
 	first := c.expr(n.first)
 	if len(n.rest) == 1 {
@@ -367,6 +303,7 @@ func (c *compiler) compare(n *compareNode) expr {
 	}
 }
 
+// comparePair compiles a comparison of two operands, which nearly all are.
 func (c *compiler) comparePair(n *compareNode, x expr) expr {
 	y, holds := c.expr(n.rest[0].y), comparators[n.rest[0].op]
 	return func(e env) (any, error) {
@@ -386,6 +323,7 @@ func (c *compiler) comparePair(n *compareNode, x expr) expr {
 	}
 }
 
+// cond compiles the inline if; without an else it may be undefined.
 func (c *compiler) cond(n *condNode) expr {
 	test, then := c.expr(n.test), c.expr(n.then)
 	otherwise := constant(Undefined{Name: "the missing else branch"})

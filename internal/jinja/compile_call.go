@@ -116,6 +116,7 @@ func (c *compiler) values(a arguments) func(e env) ([]any, []named[any], error) 
 	}
 }
 
+// evalAll evaluates arguments; a nil expression is one that was not given.
 func evalAll(e env, xs []expr) ([]any, error) {
 	if len(xs) == 0 {
 		return nil, nil
@@ -150,6 +151,7 @@ func evalNamed(e env, kw []named[expr]) ([]named[any], error) {
 	return out, nil
 }
 
+// callValue compiles the call of a value that is known only at run time.
 func (c *compiler) callValue(n *callNode) expr {
 	fn, vals, pos, name := c.expr(n.fn), c.values(n.args), n.pos, path(n.fn)
 	return func(e env) (any, error) {
@@ -169,6 +171,7 @@ func (c *compiler) callValue(n *callNode) expr {
 	}
 }
 
+// callAny calls a value, or says why it cannot be called.
 func callAny(e env, f any, name string, a []any, kw []named[any]) (any, error) {
 	switch f := f.(type) {
 	case callable:
@@ -214,7 +217,7 @@ func (c *compiler) callMethod(n *callNode, fn *attrNode) expr {
 
 // operation compiles a filter, a test or a function whose name is known.
 func (c *compiler) operation(o *operation, what string, self expr, a arguments, pos int) expr {
-	c.heavy, c.constructs = true, true
+	c.heavy = true
 	kw := make([]named[expr], len(a.kw))
 	for i, k := range a.kw {
 		kw[i] = named[expr]{k.name, c.expr(k.val)}
@@ -254,6 +257,17 @@ func (c *compiler) operation(o *operation, what string, self expr, a arguments, 
 	}
 }
 
+// transparent are the filters that hand on what they are given, or a scalar: a
+// value that went through them needs no search for internal types, however
+// large it is.
+var transparent = map[string]bool{
+	"default": true, "d": true, "first": true, "last": true, "get": true, "attr": true, "safe": true,
+	"int": true, "float": true, "bool": true, "string": true, "length": true, "count": true, "len": true,
+	"lower": true, "upper": true, "trim": true, "replace": true, "join": true, "fromjson": true,
+}
+
+// filter compiles x | name. Names and arguments are checked now, so that a
+// misspelt filter is found when a playbook is registered, not when it runs.
 func (c *compiler) filter(n *filterNode) expr {
 	self := c.expr(n.of)
 	o, ok := filters[n.name]
@@ -261,6 +275,7 @@ func (c *compiler) filter(n *filterNode) expr {
 		return c.fail(unknownName("filter", n.name, knownNames(filters)), n.pos)
 	}
 	c.checkInner(n)
+	c.constructs = c.constructs || !transparent[n.name]
 	return c.operation(o, "the filter "+n.name, self, n.args, n.pos)
 }
 

@@ -68,6 +68,8 @@ func (c *compiler) filterItems(s *forStmt, assign func(env, any) error) func(env
 	}
 }
 
+// filtered picks the items before the first round, because loop.length and
+// loop.last speak of the items that are left.
 func filtered(e env, items []any, keep func(env, any) (bool, error)) ([]any, error) {
 	var out []any
 	for _, item := range items {

@@ -28,6 +28,7 @@ type slotRef struct {
 	slot int
 }
 
+// in returns the slot as seen from a frame.
 func (r slotRef) in(f *frame) *any {
 	for range r.up {
 		f = f.up

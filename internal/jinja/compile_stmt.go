@@ -13,6 +13,8 @@ type output struct {
 	inner bool
 }
 
+// check is called after every write. The excess of a single write is bounded,
+// because no value is larger than the limit either.
 func (o *output) check(added int) error {
 	if len(o.buf) > o.budget.limits.Bytes {
 		return limitError("the template prints more than %d bytes", o.budget.limits.Bytes)
@@ -72,6 +74,7 @@ func textAction(text string) action {
 	}
 }
 
+// output compiles {{ x }}, printing straight into the output.
 func (c *compiler) output(s *outputStmt) action {
 	x, pos := c.expr(s.x), s.x.where()
 	return func(e env, out *output) error {
@@ -92,6 +95,8 @@ func (c *compiler) output(s *outputStmt) action {
 	}
 }
 
+// ifElse compiles {% if %}. Its bodies share the block around it, so that what
+// they set is seen after it.
 func (c *compiler) ifElse(s *ifStmt) action {
 	tests := make([]expr, len(s.branches))
 	bodies := make([]action, len(s.branches))
@@ -147,6 +152,7 @@ func (c *compiler) assign(t target) func(e env, v any) error {
 	}
 }
 
+// assignAttr compiles the writing of an attribute of a namespace.
 func (c *compiler) assignAttr(t target) func(e env, v any) error {
 	of := c.name(&nameNode{spot{pos: t.pos}, t.name})
 	return func(e env, v any) error {
@@ -164,6 +170,8 @@ func (c *compiler) assignAttr(t target) func(e env, v any) error {
 	}
 }
 
+// set compiles {% set x = v %}. The value is compiled before the target, so
+// that x in {% set x = x + 1 %} is still the outer one.
 func (c *compiler) set(s *setStmt) action {
 	val, assign := c.expr(s.val), c.assign(s.target)
 	return func(e env, _ *output) error {
@@ -209,6 +217,7 @@ func (c *compiler) capture(s *captureStmt) action {
 	}
 }
 
+// clearSlots makes locals unset when their block is entered again.
 func clearSlots(f *frame, slots []int) {
 	for _, s := range slots {
 		f.slots[s] = unset

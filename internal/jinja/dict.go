@@ -46,6 +46,7 @@ func (d *Dict) Get(k string) (any, bool) {
 // Lookup is Get; with it a Dict is a Scope.
 func (d *Dict) Lookup(name string) (any, bool) { return d.Get(name) }
 
+// find returns the place of a key, or -1.
 func (d *Dict) find(k string) int {
 	if d == nil {
 		return -1

@@ -76,6 +76,7 @@ func newError(kind, format string, args ...any) *Error {
 func typeError(format string, args ...any) *Error  { return newError(kindType, format, args...) }
 func valueError(format string, args ...any) *Error { return newError(kindValue, format, args...) }
 
+// undefinedError is the error of computing with an undefined value.
 func undefinedError(u Undefined) *Error {
 	name := u.Name
 	if name == "" {
@@ -86,6 +87,7 @@ func undefinedError(u Undefined) *Error {
 	return e
 }
 
+// quoteName quotes a name; a description in words stays as it is.
 func quoteName(s string) string {
 	if strings.Contains(s, " ") {
 		return s
@@ -93,6 +95,7 @@ func quoteName(s string) string {
 	return "'" + s + "'"
 }
 
+// withRemedy says what the author can do.
 func (e *Error) withRemedy(format string, args ...any) *Error {
 	e.Remedy = fmt.Sprintf(format, args...)
 	return e

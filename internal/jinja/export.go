@@ -68,6 +68,8 @@ func (x *exporter) count(m map[string]any, depth int) error {
 	return nil
 }
 
+// list copies a list from the first element that had to be replaced; copied says
+// that the copy is wanted in any case, for a tuple.
 func (x *exporter) list(list []any, copied bool, depth int) (any, error) {
 	out := list
 	if copied {

@@ -76,6 +76,8 @@ func intFilter(_ env, self any, a args) (any, error) {
 	return num.i, nil
 }
 
+// parseInt reads an integer as Python does: signs, underscores and the prefix of
+// the base are allowed, and "3.7" is read as a float and cut off.
 func parseInt(s string, radix int, fallback any) any {
 	s = strings.TrimSpace(s)
 	digits := strings.ToLower(strings.ReplaceAll(s, "_", ""))
@@ -206,6 +208,7 @@ func roundToward(how string, f, scale float64) float64 {
 	return math.Floor(scaled) / scale
 }
 
+// roundTo rounds half to even at a number of decimal places.
 func roundTo(f float64, precision int) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return f
@@ -222,6 +225,8 @@ func roundTo(f float64, precision int) float64 {
 	return rounded
 }
 
+// lengthFilter counts characters, elements or entries. Nothing has length 0, so
+// that conditions need no test for it.
 func lengthFilter(_ env, self any, _ args) (any, error) {
 	n, err := base(self)
 	if err != nil {
@@ -251,6 +256,8 @@ func attrFilter(_ env, self any, a args) (any, error) {
 	return attribute(self, name, Undefined{Name: name})
 }
 
+// getFilter is get for anything that has keys or indexes, and a fallback for
+// what has none.
 func getFilter(_ env, self any, a args) (any, error) {
 	fallback := a.or(1, nil)
 	v, err := subscript(self, a.vals[0], fallback)

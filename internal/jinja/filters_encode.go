@@ -121,6 +121,7 @@ func urlencodeFilter(e env, self any, _ args) (any, error) {
 	return out.String(), nil
 }
 
+// urlQuote percent-encodes all but letters, digits, _.-~ and what else is safe.
 func urlQuote(s, safe, space string) string {
 	var out strings.Builder
 	for i := range len(s) {
@@ -146,6 +147,7 @@ func sqlFilter(e env, self any, _ args) (any, error) {
 	return s, e.budget().grow(len(s))
 }
 
+// sqlLiteral writes one value. Anything it cannot write safely is an error.
 func sqlLiteral(e env, v any) (string, error) {
 	n, err := base(v)
 	if err != nil {
@@ -188,6 +190,8 @@ func sqlLiteral(e env, v any) (string, error) {
 	return "(" + strings.Join(parts, ", ") + ")", e.budget().step(len(list))
 }
 
+// sqlString doubles quotes, which is all that standard SQL needs; a backslash
+// has no meaning there.
 func sqlString(s string) (string, error) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", valueError("a text with a zero byte has no SQL literal")
@@ -251,6 +255,7 @@ func shqFilter(e env, self any, _ args) (any, error) {
 	return strings.Join(quoted, " "), nil
 }
 
+// hashFilter is the hexadecimal digest of a text, for keys and not for secrets.
 func hashFilter(e env, self any, a args) (any, error) {
 	name, err := a.text(0, "sha256")
 	if err != nil {

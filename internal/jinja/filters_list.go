@@ -195,6 +195,7 @@ func sliceFilter(e env, items []any, a args) (any, error) {
 	return out, nil
 }
 
+// sumFilter adds with +, so that it joins lists too: sum(start=[]).
 func sumFilter(e env, items []any, a args) (any, error) {
 	items, err := attributes(e, items, a.or(0, nil), nil)
 	if err != nil {
@@ -209,6 +210,8 @@ func sumFilter(e env, items []any, a args) (any, error) {
 	return total, nil
 }
 
+// uniqueFilter keeps the first of equal elements. It hashes instead of
+// comparing pairs, to stay linear on long lists.
 func uniqueFilter(e env, items []any, a args) (any, error) {
 	keys, err := attributes(e, items, a.or(1, nil), nil)
 	if err != nil {

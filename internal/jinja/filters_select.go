@@ -97,6 +97,7 @@ func predicate(e env, pos []any, kw []named[any]) (func(v any) (bool, error), er
 	}, nil
 }
 
+// selectBy is select for true and reject for false.
 func selectBy(want bool) func(env, []any, args) (any, error) {
 	return func(e env, items []any, a args) (any, error) {
 		holds, err := predicate(e, a.rest, a.kw)
@@ -107,6 +108,7 @@ func selectBy(want bool) func(env, []any, args) (any, error) {
 	}
 }
 
+// selectByAttr is selectattr for true and rejectattr for false.
 func selectByAttr(want bool) func(env, []any, args) (any, error) {
 	return func(e env, items []any, a args) (any, error) {
 		keys, err := attributes(e, items, a.vals[0], nil)
@@ -146,6 +148,8 @@ type keyed struct {
 	key, item any
 }
 
+// sort keeps the first error of comparing, after which the order is meaningless
+// and the rest of the comparisons are skipped.
 func (s *sorter) sort(list []keyed) error {
 	n := len(list)
 	if err := s.env.budget().list(n * bits.Len(uint(n))); err != nil {
@@ -218,6 +222,7 @@ func keyedBy(e env, items []any, attr, fallback any, caseSensitive bool) ([]keye
 	return list, nil
 }
 
+// attributeNames splits "a,b" into the attributes to sort by, one after another.
 func attributeNames(attr any) ([]any, error) {
 	n, err := base(attr)
 	if err != nil {
@@ -276,6 +281,8 @@ func (g group) Attr(name string) (any, bool) {
 
 func (g group) Unwrap() any { return tuple{g.grouper, g.list} }
 
+// groupbyFilter sorts by the attribute and groups neighbours. A group is called
+// what its first member says, even when case is ignored.
 func groupbyFilter(e env, items []any, a args) (any, error) {
 	caseSensitive := a.flag(2, false)
 	list, err := keyedBy(e, items, a.vals[0], a.or(1, unset), caseSensitive)

@@ -24,6 +24,7 @@ func textFilters() map[string]*operation {
 	}
 }
 
+// onText makes a filter of a function on strings.
 func onText(f func(string) string) method {
 	return textFirst(func(e env, self any, _ args) (any, error) {
 		s := self.(string)
@@ -57,6 +58,7 @@ func replaceFilter(e env, self any, a args) (any, error) {
 	return replaceMethod(e, self, a)
 }
 
+// formatFilter is printf-style; named values serve %(name)s.
 func formatFilter(e env, self any, a args) (any, error) {
 	if len(a.kw) == 0 {
 		return percentFormat(e.budget(), self.(string), a.rest, nil)
@@ -98,6 +100,7 @@ func indentFilter(e env, self any, a args) (any, error) {
 	return out.String(), nil
 }
 
+// indentation is a width or the text to indent with.
 func indentation(a args) (string, error) {
 	n, err := base(a.or(0, int64(4)))
 	if err != nil {
@@ -156,6 +159,7 @@ func truncateFilter(e env, self any, a args) (any, error) {
 	return cut + end, e.budget().grow(len(s))
 }
 
+// centerFilter puts the odd space where Python puts it.
 func centerFilter(e env, self any, a args) (any, error) {
 	width, err := a.int(0, 80)
 	if err != nil {

@@ -180,6 +180,7 @@ func (f formatSpec) format(b *budget, v any) (string, error) {
 	return f.pad(sign, body), nil
 }
 
+// text lays out a value as text. A zero for filling is for numbers only.
 func (f formatSpec) text(b *budget, v any) (string, error) {
 	s, err := text(b, v)
 	if f.verb == 'r' {
@@ -202,6 +203,7 @@ func (f formatSpec) text(b *budget, v any) (string, error) {
 	return f.pad("", s), nil
 }
 
+// number writes the digits of a number, with its sign but without padding.
 func (f formatSpec) number(n numeric) (string, error) {
 	prec := f.prec
 	if prec < 0 {

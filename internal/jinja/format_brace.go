@@ -44,6 +44,7 @@ type braceFormatter struct {
 	out    []byte
 }
 
+// field writes one replacement field.
 func (f *braceFormatter) field(field string) error {
 	name, layout, _ := strings.Cut(field, ":")
 	name, conversion, _ := strings.Cut(name, "!")

@@ -49,6 +49,7 @@ func (w *freeWalker) scoped(stmts []statement, names ...string) {
 	w.pop()
 }
 
+// body binds macros first: they may be called before they are written.
 func (w *freeWalker) body(stmts []statement) {
 	for _, s := range stmts {
 		if m, ok := s.(*macroStmt); ok {
@@ -90,6 +91,7 @@ func (w *freeWalker) statement(s statement) {
 	}
 }
 
+// forLoop walks a loop. Its else branch does not see the loop variables.
 func (w *freeWalker) forLoop(s *forStmt) {
 	w.expr(s.iter)
 	w.push()
@@ -101,6 +103,7 @@ func (w *freeWalker) forLoop(s *forStmt) {
 	w.scoped(s.otherwise)
 }
 
+// target binds what a statement sets; an attribute is read from its namespace.
 func (w *freeWalker) target(t target) {
 	if t.attr != "" {
 		w.expr(&nameNode{name: t.name})
@@ -185,6 +188,7 @@ func (w *freeWalker) access(n node, tail []string) {
 	}
 }
 
+// constantStep is the path element of a constant index.
 func constantStep(key node) (string, bool) {
 	v, ok := fold(key)
 	if !ok {

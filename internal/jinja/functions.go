@@ -22,6 +22,8 @@ func (n *namespace) Attr(name string) (any, bool) { return n.vars.Get(name) }
 
 func (n *namespace) String() string { return "<namespace>" }
 
+// rangeFunction makes the list at once: lists are what templates work on, and
+// the budget keeps them small.
 func rangeFunction(e env, _ any, a args) (any, error) {
 	start, err := a.int(0, 0)
 	if err != nil {
@@ -55,6 +57,7 @@ func rangeFunction(e env, _ any, a args) (any, error) {
 	return out, nil
 }
 
+// rangeLength counts in unsigned arithmetic, where distances cannot overflow.
 func rangeLength(start, stop, step int64) (uint64, error) {
 	switch {
 	case step == 0:

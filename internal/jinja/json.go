@@ -88,6 +88,7 @@ func (w *jsonWriter) list(dst []byte, list []any, depth int) ([]byte, error) {
 	return append(w.newline(dst, depth), ']'), nil
 }
 
+// dict writes a mapping. Sorting copies the entries: the value may be shared.
 func (w *jsonWriter) dict(dst []byte, d *Dict, depth int) ([]byte, error) {
 	if d.Len() == 0 {
 		return append(dst, "{}"...), nil

@@ -146,6 +146,8 @@ func (r *jsonReader) object(depth int) (any, error) {
 	}
 }
 
+// num reads a number. The grammar is checked here because strconv accepts more
+// than JSON does.
 func (r *jsonReader) num() (any, error) {
 	start := r.i
 	if r.b[r.i] == '-' {
@@ -208,6 +210,7 @@ func number(s string) (any, error) {
 	return v, err
 }
 
+// str reads a string without escapes in one piece.
 func (r *jsonReader) str() (string, error) {
 	r.i++
 	start := r.i
@@ -281,6 +284,8 @@ func (r *jsonReader) escape() (rune, error) {
 	return 0, r.fail("an unknown escape")
 }
 
+// unicode reads the digits of \u, and of the second half of a surrogate pair;
+// half a pair is the replacement character.
 func (r *jsonReader) unicode() (rune, error) {
 	ch, ok := r.hex4()
 	if !ok {

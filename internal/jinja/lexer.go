@@ -90,6 +90,7 @@ func (l *lexer) emit(kind tokenKind, pos int, text string) {
 	l.tokens = append(l.tokens, token{kind: kind, pos: pos, text: text})
 }
 
+// syntaxError is an error of the source at a place.
 func syntaxError(pos int, format string, args ...any) *Error {
 	e := newError(kindSyntax, format, args...)
 	e.place = pos + 1
@@ -255,6 +256,8 @@ func closing(open byte) byte {
 	return ")]}"[strings.IndexByte("([{", open)]
 }
 
+// unclosed blames the innermost open bracket, or else the tag: where something
+// began says more than where the source ran out.
 func (l *lexer) unclosed(brackets []int, end string, open int) error {
 	if n := len(brackets); n > 0 {
 		return syntaxError(brackets[n-1], "'%c' is not closed", l.src[brackets[n-1]])
@@ -276,6 +279,7 @@ func (l *lexer) space() {
 	}
 }
 
+// tagEnd reads the end of the tag, if it is here, with its whitespace control.
 func (l *lexer) tagEnd(kind tokenKind, end string) bool {
 	rest := l.src[l.pos:]
 	signed := rest[0] == '-' || rest[0] == '+' && kind == tokBlockEnd
@@ -362,6 +366,7 @@ func (l *lexer) digits(accept func(byte) bool) {
 func isDigit(c byte) bool    { return c >= '0' && c <= '9' }
 func isHexDigit(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
+// fraction reads .5 and e-3 after digits, if digits follow.
 func (l *lexer) fraction() {
 	rest := l.src[l.pos:]
 	if len(rest) > 1 && rest[0] == '.' && isDigit(rest[1]) {

@@ -111,6 +111,7 @@ func limitError(format string, args ...any) *Error {
 		withRemedy("do the heavy work in a tool; templates are for small values")
 }
 
+// nestingError is the error of a value deeper than maxNesting.
 func nestingError() *Error {
 	return limitError("the value is nested more than %d levels deep", maxNesting)
 }

@@ -78,6 +78,7 @@ func callBuiltin(e env, self any, name string, pos []any, kw []named[any]) (any,
 	return o.apply(e, "the method "+name, n, pos, kw)
 }
 
+// textMethod makes a method of a function on strings.
 func textMethod(f func(string) string) *operation {
 	return op(func(e env, self any, _ args) (any, error) {
 		s := self.(string)
@@ -85,6 +86,7 @@ func textMethod(f func(string) string) *operation {
 	})
 }
 
+// everyMethod asks whether all characters are of a kind; of none, they are not.
 func everyMethod(f func(rune) bool) *operation {
 	return op(func(e env, self any, _ args) (any, error) {
 		s := self.(string)
@@ -92,6 +94,7 @@ func everyMethod(f func(rune) bool) *operation {
 	})
 }
 
+// trimBoth trims white space, or any of chars if there are some.
 func trimBoth(s, chars string) string {
 	if chars == "" {
 		return strings.TrimSpace(s)
@@ -129,6 +132,7 @@ func stripMethod(trim func(s, chars string) string) method {
 	}
 }
 
+// splitMethod charges for the parts before it makes them.
 func splitMethod(split func(s, sep string, most int64) []string) method {
 	return func(e env, self any, a args) (any, error) {
 		s := self.(string)
@@ -281,6 +285,7 @@ func listCount(e env, self any, a args) (any, error) {
 	return n, nil
 }
 
+// dictGet is d.get(key, default); without a default a missing key is none.
 func dictGet(_ env, self any, a args) (any, error) {
 	return subscript(self, a.vals[0], a.or(1, nil))
 }

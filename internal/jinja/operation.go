@@ -103,6 +103,7 @@ type operation struct {
 	fn func(e env, self any, a args) (any, error)
 }
 
+// op makes an operation of a function and its parameters; see sign.
 func op(fn func(e env, self any, a args) (any, error), params ...string) *operation {
 	return &operation{sign(params...), fn}
 }

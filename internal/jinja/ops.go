@@ -35,6 +35,8 @@ func (n numeric) float() float64 {
 	return float64(n.i)
 }
 
+// overflow is an error where Python would go on with a larger integer: a silent
+// float would lose digits of ids.
 func overflow() *Error {
 	return valueError("integer overflow: the result does not fit 64 bits").
 		withRemedy("compute with floats, as in x | float")
@@ -88,6 +90,7 @@ func operands(x, y any) (any, any, error) {
 	return x, y, nil
 }
 
+// operandError says which types an operator was given.
 func operandError(op string, x, y any) *Error {
 	e := typeError("'%s' does not work between %s and %s", op, typeName(x), typeName(y))
 	_, xs := x.(string)
@@ -101,6 +104,8 @@ func operandError(op string, x, y any) *Error {
 	return e
 }
 
+// arithmetic computes with integers as long as both sides are, except that / is
+// always a float.
 func arithmetic(op string, x, y numeric) (any, error) {
 	if op == "/" {
 		if y.float() == 0 {
@@ -114,6 +119,7 @@ func arithmetic(op string, x, y numeric) (any, error) {
 	return intArithmetic(op, x.i, y.i)
 }
 
+// floatArithmetic is on floats. The remainder has the sign of the divisor.
 func floatArithmetic(op string, x, y float64) (any, error) {
 	switch op {
 	case "+":
@@ -138,6 +144,7 @@ func floatArithmetic(op string, x, y float64) (any, error) {
 	return math.Floor((x-mod)/y + 0.5), nil // (x-mod)/y is whole but for rounding
 }
 
+// floatPow refuses what Python refuses: results that are complex or infinite.
 func floatPow(x, y float64) (any, error) {
 	r := math.Pow(x, y)
 	switch {
@@ -151,6 +158,7 @@ func floatPow(x, y float64) (any, error) {
 	return r, nil
 }
 
+// intArithmetic is on integers; quotients round down, as in Python.
 func intArithmetic(op string, x, y int64) (any, error) {
 	switch op {
 	case "+":
@@ -191,6 +199,7 @@ func intArithmetic(op string, x, y int64) (any, error) {
 	return quo, nil
 }
 
+// mulInt multiplies and reports whether the product fits.
 func mulInt(x, y int64) (int64, bool) {
 	hi, lo := bits.Mul64(magnitude(x), magnitude(y))
 	negative := (x < 0) != (y < 0)
@@ -212,6 +221,7 @@ func magnitude(x int64) uint64 {
 	return uint64(x)
 }
 
+// intPow multiplies by squaring, so that overflow is found in a few steps.
 func intPow(x, y int64) (any, error) {
 	if y < 0 {
 		return floatPow(float64(x), float64(y))
@@ -279,6 +289,7 @@ func concat(b *budget, x, y any) (v any, ok bool, err error) {
 	return joined, true, nil
 }
 
+// repeat is text * n and list * n, charged before anything is built.
 func repeat(b *budget, v any, n int64) (any, error) {
 	n = max(n, 0)
 	if s, ok := v.(string); ok {

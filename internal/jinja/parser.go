@@ -63,6 +63,7 @@ func (p *parser) word(what string) string {
 	return p.next().text
 }
 
+// fail keeps the first error and moves to the end.
 func (p *parser) fail(err *Error) {
 	if p.err == nil {
 		p.err = err
@@ -250,6 +251,8 @@ func (p *parser) operators(least int) node {
 	}
 }
 
+// comparison reads a chain of comparisons as one node, since a < b < c is not
+// (a < b) < c.
 func (p *parser) comparison(first node) node {
 	pos := p.cur().pos
 	var rest []comparison
@@ -278,6 +281,8 @@ func (p *parser) concatenation(first node) node {
 	return &concatNode{p.spot(pos, parts...), parts}
 }
 
+// prefixed reads an operand, or not before one. Not binds looser than
+// comparisons: not a == b is not (a == b).
 func (p *parser) prefixed(least int) node {
 	pos := p.cur().pos
 	if least <= powerNot && p.skipWord("not") {
@@ -357,6 +362,7 @@ func (p *parser) test(x node) node {
 	return &testNode{p.spot(pos, children...), x, name, args, negate}
 }
 
+// startsTestArgument tells x is divisibleby 3 from x is defined and y.
 func (p *parser) startsTestArgument() bool {
 	t := p.cur()
 	switch t.kind {

@@ -135,6 +135,8 @@ func (p *parser) attribute(x node) node {
 	return &attrNode{p.spot(t.pos, x), x, t.text}
 }
 
+// subscript reads the inside of x[…]. A constant string is the same as an
+// attribute and becomes one.
 func (p *parser) subscript(x node, pos int) node {
 	var parts [3]node
 	n := 0
@@ -183,6 +185,7 @@ func (p *parser) arguments() arguments {
 	return args
 }
 
+// argument reads one argument, by position or by name.
 func (p *parser) argument(args *arguments) {
 	t := p.cur()
 	if n := p.peek(); t.kind == tokName && n.kind == tokOp && n.text == "=" {

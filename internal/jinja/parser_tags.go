@@ -234,6 +234,7 @@ func (p *parser) oneTarget(attributes bool) target {
 	return out
 }
 
+// setTag reads both forms: with a value, and around the text to capture.
 func (p *parser) setTag(open token) statement {
 	to := p.target(true)
 	if p.skipOp("=") {

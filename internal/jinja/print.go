@@ -110,6 +110,7 @@ func appendEntries(dst []byte, b *budget, d *Dict, depth int) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
+// floatText is the text of a float, also of those that have no JSON.
 func floatText(f float64) string {
 	switch {
 	case math.IsNaN(f):

@@ -82,6 +82,8 @@ func loneExpression(src string, stmts []statement) node {
 	return lone
 }
 
+// build compiles statements. A lone expression is compiled first, to learn what
+// evaluating it on its own takes.
 func (t *Template) build(stmts []statement, lone node) (*Template, error) {
 	c := &compiler{fn: &fnScope{}}
 	c.open()
@@ -128,6 +130,7 @@ func (t *Template) Mentions(root string) bool {
 	return slices.ContainsFunc(t.free, func(p []string) bool { return p[0] == root })
 }
 
+// env makes what the template runs in; without a frame it allocates nothing.
 func (t *Template) env(s Scope, withFrame bool) env {
 	if s == nil {
 		s = Vars(nil)

@@ -53,6 +53,7 @@ func init() {
 	}
 }
 
+// ofType reports whether a value is of one of the types.
 func ofType(v any, names ...string) bool {
 	is := typeName(v)
 	for _, name := range names {

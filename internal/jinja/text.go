@@ -40,6 +40,8 @@ func splitText(s, sep string, most int64) []string {
 	return strings.SplitN(s, sep, int(most)+1)
 }
 
+// splitSpace splits at runs of white space; what follows the last allowed split
+// keeps the space inside it.
 func splitSpace(s string, most int64) []string {
 	if most < 0 {
 		return strings.Fields(s)

@@ -94,6 +94,8 @@ func (c *treeCompiler) fail(path []string, err error) {
 	c.errs = append(c.errs, TreeError{slices.Clone(path), err})
 }
 
+// compile compiles a part of the tree at a path. What turns out constant is
+// folded upwards, so that evaluation visits only what can change.
 func (c *treeCompiler) compile(v any, path []string) branchNode {
 	n, err := base(v)
 	if err == nil && len(path) > maxNesting {
@@ -121,6 +123,7 @@ func (c *treeCompiler) literal(path []string) bool {
 	return c.options.Literal != nil && c.options.Literal(path)
 }
 
+// template compiles a leaf or a key and collects what it reads.
 func (c *treeCompiler) template(s string, path []string) *Template {
 	t, err := Compile(s)
 	if err != nil {

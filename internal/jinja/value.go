@@ -68,6 +68,8 @@ func norm(v any) (any, error) {
 		return v, nil
 	case Object:
 		return v, nil
+	case Vars:
+		return map[string]any(v), nil
 	case json.RawMessage:
 		return FromJSON(v)
 	case int:
@@ -138,6 +140,8 @@ func foreignList(r reflect.Value) any {
 	return list
 }
 
+// foreignMap converts a map whose keys are strings by any name; others go
+// through JSON.
 func foreignMap(r reflect.Value) (any, error) {
 	if r.Type().Key().Kind() != reflect.String {
 		b, err := json.Marshal(r.Interface())
@@ -202,6 +206,7 @@ func mapping(v any) (*Dict, bool) {
 	return nil, false
 }
 
+// sortedDict gives a Go map, which has no order, that of its keys.
 func sortedDict(m map[string]any) *Dict {
 	d := NewDict(len(m))
 	for _, k := range sortedKeys(m) {

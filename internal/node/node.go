@@ -38,22 +38,24 @@ type Options struct {
 	Lease       time.Duration // of a claim; 0 = default
 	PublicURL   string        // how workers reach this server; "" = from Listen
 	Relaxed     bool          // SQLite may lose the last commits on power loss
-	MachineID   int           // of the id generator
+	MachineID   int           // of the id generator; with PostgreSQL the next free one from here on
 	Version     string
 	Logger      *slog.Logger
 }
 
 // Node is a running process.
 type Node struct {
-	Plane  *control.Plane
-	Store  store.Store
-	URL    string // of the API; "" without Listen
-	worker *worker.Worker
-	bus    bus.Bus
-	tools  *toolbox
-	cancel context.CancelFunc
-	group  *errgroup.Group
-	clean  []func() error
+	Plane   *control.Plane
+	Store   store.Store
+	URL     string // of the API; "" without Listen
+	worker  *worker.Worker
+	bus     bus.Bus
+	machine int
+
+	background []func(context.Context) error // run beside the control plane
+	cancel     context.CancelFunc
+	group      *errgroup.Group
+	clean      []func() error
 }
 
 // Start brings a node up. When it returns nil the node accepts work.
@@ -84,7 +86,7 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if o.PublicURL == "" {
 		o.PublicURL = n.URL
 	}
-	ids := snowflake.New(o.MachineID, time.Now)
+	ids := snowflake.New(n.machine, time.Now)
 	if n.Plane, err = control.New(control.Options{
 		Store: n.Store, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
 	}); err != nil {
@@ -119,6 +121,9 @@ func (n *Node) run(o Options, ln net.Listener) error {
 		edge.Go(func() error { return srv.Serve(edgeCtx2, ln) })
 	}
 	all.Go(func() error { return n.Plane.Run(planeCtx) })
+	for _, f := range n.background {
+		all.Go(func() error { return f(planeCtx) })
+	}
 	all.Go(func() error {
 		<-edgeCtx2.Done()
 		defer stopPlane()

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,13 +25,9 @@ import (
 )
 
 func (n *Node) openStore(ctx context.Context, o Options) error {
+	n.machine = o.MachineID
 	if o.DatabaseURL != "" {
-		db, err := postgres.Open(ctx, postgres.Options{DSN: o.DatabaseURL})
-		if err != nil {
-			return err
-		}
-		n.Store, n.clean = db, append(n.clean, db.Close)
-		return nil
+		return n.openPostgres(ctx, o)
 	}
 	if err := ensureDir(o.DataDir); err != nil {
 		return err
@@ -46,6 +43,38 @@ func (n *Node) openStore(ctx context.Context, o Options) error {
 		return fmt.Errorf("release claims of the former process: %w", err)
 	}
 	return nil
+}
+
+func (n *Node) openPostgres(ctx context.Context, o Options) error {
+	db, err := postgres.Open(ctx, postgres.Options{DSN: o.DatabaseURL})
+	if err != nil {
+		return err
+	}
+	n.Store, n.clean = db, append(n.clean, db.Close)
+	machine, release, err := db.LeaseMachine(ctx, o.MachineID)
+	if err != nil {
+		return err
+	}
+	n.machine, n.clean = machine, append(n.clean, func() error { release(); return nil })
+	n.background = append(n.background, func(ctx context.Context) error { return keepPartitions(ctx, db, o.Logger) })
+	return nil
+}
+
+// keepPartitions makes the partitions of the coming quarters while the process
+// lives. A failure is tried again the next day, long before one is needed.
+func keepPartitions(ctx context.Context, db *postgres.Store, log *slog.Logger) error {
+	day := time.NewTicker(24 * time.Hour)
+	defer day.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-day.C:
+			if err := db.EnsurePartitions(ctx, now); err != nil {
+				log.Error("make event partitions", "error", err)
+			}
+		}
+	}
 }
 
 func (n *Node) openBus(ctx context.Context, o Options) error {
@@ -84,15 +113,15 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	if o.DatabaseURL != "" {
 		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
 	}
-	var err error
-	if n.tools, err = newToolbox(); err != nil {
+	tools, err := newToolbox()
+	if err != nil {
 		return err
 	}
-	n.clean = append(n.clean, n.tools.close)
+	n.clean = append(n.clean, tools.close)
 	n.worker, err = worker.New(worker.Options{
 		ID: id, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
 		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
-		Runner: pipeline.New(pipeline.Options{Tools: n.tools.set, ServerURL: o.PublicURL, WorkerID: id}),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id}),
 	})
 	if err != nil {
 		return err

@@ -130,7 +130,11 @@ func TestCallsAboveTheBoundWait(t *testing.T) {
 		_, err := tl.Run(holder, call)
 		ended <- err
 	}()
-	<-log.Written()
+	select {
+	case <-log.Written():
+	case err := <-ended:
+		t.Fatalf("the call that should hold the slot ended: %v", err)
+	}
 	waiting := callOf("result = 1", nil)
 	waiting.Config["timeout"] = 0.05
 	_, e := fails(t, tl, waiting)

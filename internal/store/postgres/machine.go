@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// machines is how many numbers the id generator's layout has room for, and
+// machineClass the class of the advisory locks that stand for them.
+const (
+	machines     = 1024
+	machineClass = 0x6e6f6574
+)
+
+// LeaseMachine gives this process a number of the id generator that no other
+// process on the database holds, the preferred one if it is free. The lease
+// lives with a connection of its own and ends with release. Should that
+// connection break, the number may be given away; ids that clash then are
+// noticed when they are stored and made anew, so the lease need only be rare
+// to fail, not impossible.
+func (s *Store) LeaseMachine(ctx context.Context, preferred int) (n int, release func(), err error) {
+	conn, err := pgx.ConnectConfig(ctx, s.cluster.Config().ConnConfig)
+	if err != nil {
+		return 0, nil, coded("lease a machine number", err)
+	}
+	release = func() { _ = conn.Close(context.Background()) }
+	for i := range machines {
+		n := (preferred + i) % machines
+		var ok bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", machineClass, n).Scan(&ok); err != nil {
+			release()
+			return 0, nil, coded("lease a machine number", err)
+		}
+		if ok {
+			return n, release, nil
+		}
+	}
+	release()
+	return 0, nil, event.Errorf(event.Unavailable, "all %d machine numbers of this database are taken by running servers", machines)
+}
