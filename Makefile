@@ -14,7 +14,7 @@ TOOL    := $(GO) tool -modfile=tools.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race bench fuzz fmt clean help
+.PHONY: build run test check deps race bench microbench fuzz fmt clean help
 
 build: ## build the program into bin/noetl
 	@mkdir -p $(BIN)
@@ -58,7 +58,10 @@ race: ## all tests under the race detector, with counts
 	python3 .ci/summary.py $(BIN)/test.json; \
 	exit $$code
 
-bench: ## benchmarks; BENCH=pattern selects
+bench: ## the whole system against the raw backends, SQLite and PostgreSQL
+	$(GO) run ./internal/bench
+
+microbench: ## Go benchmarks of the packages; BENCH=pattern selects
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
@@ -76,4 +79,4 @@ clean: ## remove what was built; keeps the data of `make run`
 	rm -rf $(BIN) coverage.out
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done

@@ -92,8 +92,8 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request) error {
 			s.opt.Page.ServeHTTP(w, r)
 			return nil
 		}
-		if p == "/" {
-			return s.builtinPage(w)
+		if s.builtinPage(w, p) {
+			return nil
 		}
 	}
 	if allow := s.allowed(r); len(allow) > 0 {

@@ -55,8 +55,11 @@ func TestUnknownRoutesAndMethodsAnswerJSON(t *testing.T) {
 func TestPageIsServedOutsideTheAPI(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, &apitest.Plane{}, nil)
-	if a := ask(t, srv, "GET", "/", ""); a.status != 200 || !strings.Contains(a.body, "/api/executions/{id}/stream") {
+	if a := ask(t, srv, "GET", "/", ""); a.status != 200 || !strings.Contains(a.body, "/page.js") {
 		t.Errorf("built-in page: %d %s", a.status, a.body)
+	}
+	if a := ask(t, srv, "GET", "/page.js", ""); a.status != 200 || !strings.Contains(a.body, "EventSource") {
+		t.Errorf("script of the built-in page: %d %s", a.status, a.body)
 	}
 	own := newServer(t, &apitest.Plane{}, func(o *api.Options) {
 		o.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	code "modernc.org/sqlite/lib"
@@ -24,22 +23,35 @@ type appendOp store.Batch
 func (o *appendOp) size() int { return (*store.Batch)(o).Size() }
 
 // apply claims the sequence first: a conflict is found before anything is
-// written.
+// written. Rows that can share a statement with others of the group are left
+// to the writer's flush.
 func (o *appendOp) apply(w *writer) error {
 	if err := w.putExecution(&o.Execution, o.Expected); err != nil {
 		return err
 	}
-	if err := w.putEvents(o.Events); err != nil {
-		return err
+	for i := range o.Events {
+		w.newEvents = append(w.newEvents, &o.Events[i])
 	}
 	for i := range o.Commands {
 		c := &o.Commands[i]
-		fresh := len(o.Events) > 0 && c.EventID >= o.Events[0].EventID
-		if err := w.putCommand(c, fresh); err != nil {
+		if len(o.Events) > 0 && c.EventID >= o.Events[0].EventID {
+			w.newCommands = append(w.newCommands, c)
+		} else if err := w.putCommand(c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// flush writes the rows the ops have left.
+func (w *writer) flush() error {
+	if err := w.putEvents(w.newEvents); err != nil {
+		return err
+	}
+	w.newEvents = w.newEvents[:0]
+	err := w.putNewCommands(w.newCommands)
+	w.newCommands = w.newCommands[:0]
+	return err
 }
 
 const insertExecutionSQL = `INSERT INTO execution (last_seq, path, version, pool, last_event_id, last_event_type,
@@ -91,22 +103,32 @@ func bindExecution(s *statement, x *store.Execution) {
 	s.str(x.Status).id(x.CatalogID).nullID(x.ParentExecutionID).id(x.ExecutionID)
 }
 
-// eventRows are the row counts events are inserted in, largest first.
-var eventRows = [...]int{8, 4, 1}
+// eventRows and commandRows are the row counts of the insert statements,
+// largest first: most of the price of a row is its statement.
+var (
+	eventRows   = [...]int{32, 4, 1}
+	commandRows = [...]int{8, 1}
+)
 
-func insertEventSQL(rows int) string {
-	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	return `INSERT OR FAIL INTO event (execution_id, seq, event_id, catalog_id, parent_event_id, parent_execution_id,
-	event_type, node_name, node_type, status, duration_ns, created_at, worker_id, command_key, error,
-	meta, result, context) VALUES ` + row + strings.Repeat(", "+row, rows-1)
+// OR FAIL spares the undo journal of the statement: after a failure the writer
+// rolls back more than that.
+const insertEventSQL = `INSERT OR FAIL INTO event (execution_id, seq, event_id, catalog_id, parent_event_id, parent_execution_id,
+	event_type, node_name, node_type, status, duration_ns, created_at, worker_id, command_key, error, meta, result, context)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// repeatRow turns an insert of one row into one of several.
+func repeatRow(insert string, rows int) string {
+	row := insert[strings.LastIndex(insert, "(?"):]
+	row = row[:strings.Index(row, ")")+1]
+	return strings.Replace(insert, row, row+strings.Repeat(", "+row, rows-1), 1)
 }
 
-func (w *writer) putEvents(events []event.Event) error {
+func (w *writer) putEvents(events []*event.Event) error {
 	for i, rows := range eventRows {
 		s := w.insertEvents[i]
 		for len(events) >= rows {
-			for j := range rows {
-				bindEvent(s, &events[j])
+			for _, e := range events[:rows] {
+				bindEvent(s, e)
 			}
 			if _, err := s.exec(); err != nil {
 				return insertError(err)
@@ -141,20 +163,42 @@ const updateCommandSQL = `UPDATE command SET command_key = ?, catalog_id = ?, st
 	status = ?, worker_id = ?, attempt = ?, max_attempts = ?, iter_index = ?, lease_until = ?, created_at = ?,
 	claimed_at = ?, completed_at = ?, error = ? WHERE event_id = ? AND execution_id = ?`
 
-// putCommand stores a row that is usually known to be new or not: asking for
-// the likely case first is cheaper than a general upsert.
-func (w *writer) putCommand(c *store.Command, fresh bool) error {
-	attempts := [...]*statement{w.updateCommand, w.insertCommand}
-	if fresh {
-		attempts[0], attempts[1] = attempts[1], attempts[0]
+// putCommand stores a row that is there already, as a rule.
+func (w *writer) putCommand(c *store.Command) error {
+	bindCommand(w.updateCommand, c)
+	if n, err := w.updateCommand.exec(); n == 1 || err != nil {
+		return coded("store command", err)
 	}
-	for _, s := range attempts {
-		s.text(c.CommandID).id(c.CatalogID).text(c.Step).text(c.ToolKind).text(c.Pool).str(c.Status).text(c.WorkerID)
-		s.int(int64(c.Attempt)).int(int64(c.MaxAttempts)).int(int64(c.IterIndex))
-		s.time(c.LeaseUntil).time(c.CreatedAt).time(c.ClaimedAt).time(c.EndedAt).text(c.Error).id(c.EventID).id(c.ExecutionID)
-		if n, err := s.exec(); n == 1 || err != nil {
-			return coded("store command", err)
+	w.newCommands = append(w.newCommands, c)
+	return w.flush()
+}
+
+// putNewCommands stores rows that are new, as a rule. A statement that met
+// another kind is followed by updates, which repeat what it did or do what it
+// left undone.
+func (w *writer) putNewCommands(commands []*store.Command) error {
+	for i, rows := range commandRows {
+		s := w.insertCommands[i]
+		for len(commands) >= rows {
+			for _, c := range commands[:rows] {
+				bindCommand(s, c)
+			}
+			n, err := s.exec()
+			for j := 0; err == nil && n < int64(rows) && j < rows; j++ {
+				bindCommand(w.updateCommand, commands[j])
+				_, err = w.updateCommand.exec()
+			}
+			if err != nil {
+				return coded("store command", err)
+			}
+			commands = commands[rows:]
 		}
 	}
-	return coded("store command", errors.New("neither inserted nor updated"))
+	return nil
+}
+
+func bindCommand(s *statement, c *store.Command) {
+	s.text(c.CommandID).id(c.CatalogID).text(c.Step).text(c.ToolKind).text(c.Pool).str(c.Status).text(c.WorkerID)
+	s.int(int64(c.Attempt)).int(int64(c.MaxAttempts)).int(int64(c.IterIndex))
+	s.time(c.LeaseUntil).time(c.CreatedAt).time(c.ClaimedAt).time(c.EndedAt).text(c.Error).id(c.EventID).id(c.ExecutionID)
 }

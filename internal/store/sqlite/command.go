@@ -73,6 +73,9 @@ type renewOp struct {
 func (o *renewOp) size() int { return 64 * len(o.beats) }
 
 func (o *renewOp) apply(w *writer) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
 	for i, beat := range o.beats {
 		unknown := int64(0)
 		if beat.ExecutionID == 0 {
@@ -108,6 +111,9 @@ func (o *expireOp) size() int { return 64 }
 // apply sets the end just before now, so that a search for leases that ended
 // before now finds them.
 func (o *expireOp) apply(w *writer) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
 	now := o.now.UnixMicro()
 	n, err := w.expireLeases.int(now - 1).str(o.prefix).str(o.prefix).int(now).exec()
 	o.ended = int(n)

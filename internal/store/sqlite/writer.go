@@ -14,9 +14,10 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-// op is one write. apply runs inside a transaction of the writer. An error
-// that clean recognises left nothing behind; after any other the writer undoes
-// what the op did.
+// op is one write. apply runs inside a transaction of the writer and may leave
+// rows to be flushed together with those of other ops. An error that clean
+// recognises left nothing behind; after any other the writer undoes what the
+// op did.
 type op interface {
 	size() int
 	apply(w *writer) error
@@ -38,12 +39,16 @@ type writer struct {
 	touchExecution            *statement
 	updateExecution           *statement
 	insertEvents              [len(eventRows)]*statement
-	insertCommand             *statement
+	insertCommands            [len(commandRows)]*statement
 	updateCommand             *statement
 	renewLease                *statement
 	expireLeases              *statement
 	insertEntry               *statement
 	all                       []*statement
+
+	// Rows of the transaction under way that wait for company.
+	newEvents   []*event.Event
+	newCommands []*store.Command
 }
 
 // openWriter connects, migrates and prepares.
@@ -66,25 +71,28 @@ func openWriter(ctx context.Context, dsn string) (*writer, error) {
 }
 
 func (w *writer) prepareAll() error {
-	for text, dst := range map[string]**statement{
-		"BEGIN IMMEDIATE":            &w.begin,
-		"COMMIT":                     &w.end,
-		"ROLLBACK":                   &w.undo,
-		"SAVEPOINT one":              &w.savepoint,
-		"RELEASE one":                &w.release,
-		"ROLLBACK TO one":            &w.unsav,
-		insertExecutionSQL:           &w.insertExecution,
-		touchExecutionSQL:            &w.touchExecution,
-		updateExecutionSQL:           &w.updateExecution,
-		insertCommandSQL:             &w.insertCommand,
-		updateCommandSQL:             &w.updateCommand,
-		renewLeaseSQL:                &w.renewLease,
-		expireLeasesSQL:              &w.expireLeases,
-		insertEntrySQL:               &w.insertEntry,
-		insertEventSQL(eventRows[0]): &w.insertEvents[0],
-		insertEventSQL(eventRows[1]): &w.insertEvents[1],
-		insertEventSQL(eventRows[2]): &w.insertEvents[2],
-	} {
+	texts := map[string]**statement{
+		"BEGIN IMMEDIATE":  &w.begin,
+		"COMMIT":           &w.end,
+		"ROLLBACK":         &w.undo,
+		"SAVEPOINT one":    &w.savepoint,
+		"RELEASE one":      &w.release,
+		"ROLLBACK TO one":  &w.unsav,
+		insertExecutionSQL: &w.insertExecution,
+		touchExecutionSQL:  &w.touchExecution,
+		updateExecutionSQL: &w.updateExecution,
+		updateCommandSQL:   &w.updateCommand,
+		renewLeaseSQL:      &w.renewLease,
+		expireLeasesSQL:    &w.expireLeases,
+		insertEntrySQL:     &w.insertEntry,
+	}
+	for i, rows := range eventRows {
+		texts[repeatRow(insertEventSQL, rows)] = &w.insertEvents[i]
+	}
+	for i, rows := range commandRows {
+		texts[repeatRow(insertCommandSQL, rows)] = &w.insertCommands[i]
+	}
+	for text, dst := range texts {
 		s, err := w.prepare(text)
 		if err != nil {
 			return fmt.Errorf("prepare %q: %w", text, err)
@@ -102,7 +110,7 @@ func (w *writer) commit(group []op, errs []error) {
 				return errs[i]
 			}
 		}
-		return nil
+		return w.flush()
 	})
 	if err == nil {
 		return
@@ -122,7 +130,11 @@ func (w *writer) applyEach(group []op, errs []error) error {
 		if _, err := w.savepoint.exec(); err != nil {
 			return err
 		}
-		if errs[i] = o.apply(w); errs[i] != nil {
+		if errs[i] = o.apply(w); errs[i] == nil {
+			errs[i] = w.flush()
+		}
+		if errs[i] != nil {
+			w.forget()
 			if _, err := w.unsav.exec(); err != nil {
 				return err
 			}
@@ -138,6 +150,7 @@ func (w *writer) transaction(body func() error) error {
 	if _, err := w.begin.exec(); err != nil {
 		return err
 	}
+	defer w.forget()
 	err := body()
 	if err == nil {
 		_, err = w.end.exec()
@@ -148,6 +161,21 @@ func (w *writer) transaction(body func() error) error {
 		_, _ = w.undo.exec()
 	}
 	return err
+}
+
+// forget drops rows that were not flushed, and what the buffers still point to.
+func (w *writer) forget() {
+	w.newEvents, w.newCommands = emptied(w.newEvents), emptied(w.newCommands)
+}
+
+// emptied is a buffer for the next group; one of unusual size is let go.
+func emptied[T any](buf []T) []T {
+	if cap(buf) > 1<<14 {
+		return nil
+	}
+	buf = buf[:cap(buf)]
+	clear(buf)
+	return buf[:0]
 }
 
 // run executes a script without parameters.

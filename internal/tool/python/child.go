@@ -63,12 +63,17 @@ func (c *child) close() {
 // checked turns a refusal into the error it stands for.
 func (c *child) checked() (*child, error) {
 	if c.refused != 0 {
-		return nil, &tool.Error{
-			Kind: tool.KindResourceLimit, Code: "NO_PROCESS", Retryable: true,
-			Message: "the worker cannot start another python process: " + c.refused.Error(),
-		}
+		return nil, noProcess(c.refused)
 	}
 	return c, nil
+}
+
+// noProcess is for a machine that is full at the moment.
+func noProcess(err error) *tool.Error {
+	return &tool.Error{
+		Kind: tool.KindResourceLimit, Code: "NO_PROCESS", Retryable: true,
+		Message: "the worker cannot start another python process: " + err.Error(),
+	}
 }
 
 // answer is what came of one exchange.

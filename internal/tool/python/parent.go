@@ -77,6 +77,9 @@ func startParent(python string, opts Options) (*parent, error) {
 	started := make(chan error, 1)
 	go p.supervise(started)
 	if err := <-started; err != nil {
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
+			return nil, noProcess(err)
+		}
 		return nil, tool.ConfigErrorf("python interpreter %s cannot be started: %v", python, err)
 	}
 	return p, nil
