@@ -17,7 +17,10 @@ import (
 	"github.com/noetl/noetl-go/internal/node"
 )
 
-const chainSteps = 10
+const (
+	chainSteps = 10
+	inFlight   = 64 // executions at a time when saturated, and slots of the worker
+)
 
 // bench runs the workloads on one backend.
 type bench struct {
@@ -31,7 +34,7 @@ type bench struct {
 }
 
 func (b *bench) all(ctx context.Context) error {
-	n, err := node.Start(ctx, node.Options{DataDir: filepath.Join(b.dir, "node"), DatabaseURL: b.dsn, Slots: 64})
+	n, err := node.Start(ctx, node.Options{DataDir: filepath.Join(b.dir, "node"), DatabaseURL: b.dsn, Slots: inFlight + 1})
 	if err != nil {
 		return err
 	}
@@ -56,37 +59,20 @@ func (b *bench) finish(ctx context.Context, playbook event.ID) (event.ID, error)
 	if err != nil {
 		return 0, err
 	}
-	wake, stop := b.node.Plane.Watch(a.ExecutionID)
-	defer stop()
-	poll := time.NewTicker(250 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		row, err := b.node.Plane.Execution(ctx, a.ExecutionID)
-		if err != nil {
-			return 0, err
-		}
-		switch {
-		case row.Status == event.StatusCompleted:
-			return a.ExecutionID, nil
-		case event.IsFinal(row.Status):
-			return 0, fmt.Errorf("execution %s ended %s: %s", a.ExecutionID, row.Status, row.Error)
-		}
-		select {
-		case <-wake:
-		case <-poll.C:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
+	row, err := b.node.Plane.Wait(ctx, a.ExecutionID)
+	if err == nil && row.Status != event.StatusCompleted {
+		err = fmt.Errorf("execution %s ended %s: %s", a.ExecutionID, row.Status, row.Error)
 	}
+	return a.ExecutionID, err
 }
 
 // saturate keeps n executions in flight and returns finished per second and
 // commits per finished execution.
-func (b *bench) saturate(ctx context.Context, playbook event.ID, inFlight int) (perSecond, commits float64, err error) {
+func (b *bench) saturate(ctx context.Context, playbook event.ID, n int) (perSecond, commits float64, err error) {
 	g, gctx := errgroup.WithContext(ctx)
 	var done atomic.Int64
 	before, start := b.commits(), time.Now()
-	for range inFlight {
+	for range n {
 		g.Go(func() error {
 			for time.Since(start) < b.length {
 				if _, err := b.finish(gctx, playbook); err != nil {
@@ -100,8 +86,8 @@ func (b *bench) saturate(ctx context.Context, playbook event.ID, inFlight int) (
 	if err := g.Wait(); err != nil {
 		return 0, 0, err
 	}
-	n := float64(done.Load())
-	return n / time.Since(start).Seconds(), float64(b.commits()-before) / n, nil
+	total := float64(done.Load())
+	return total / time.Since(start).Seconds(), float64(b.commits()-before) / total, nil
 }
 
 func (b *bench) commits() int64 {
@@ -119,7 +105,7 @@ func (b *bench) single(ctx context.Context) error {
 	if _, err := b.finish(ctx, id); err != nil {
 		return err
 	}
-	rate, commits, err := b.saturate(ctx, id, 128)
+	rate, commits, err := b.saturate(ctx, id, inFlight)
 	if err != nil {
 		return err
 	}
@@ -169,7 +155,7 @@ func (b *bench) chainLoaded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rate, commits, err := b.saturate(ctx, id, 128)
+	rate, commits, err := b.saturate(ctx, id, inFlight)
 	if err != nil {
 		return err
 	}

@@ -23,11 +23,34 @@ func (p *Plane) Claim(ctx context.Context, r event.ClaimRequest) (*event.Command
 	if err != nil {
 		return nil, err
 	}
+	if err := p.overAlready(ctx, id, r.EventID); err != nil {
+		return nil, err
+	}
 	in := &claimInput{ticket: newTicket(), eventID: r.EventID, worker: r.WorkerID}
 	if err := p.ask(ctx, id, in); err != nil {
 		return nil, err
 	}
 	return in.wire, in.err
+}
+
+// overAlready refuses what its row shows to be over. Notifications outlive
+// their commands, and a late one must not cost a fold of a finished log.
+func (p *Plane) overAlready(ctx context.Context, execution, eventID event.ID) error {
+	if _, cached := p.states.get(execution); cached {
+		return nil // the fold answers without the store
+	}
+	row, err := p.store.Command(ctx, execution, eventID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return noCommand(eventID)
+	case err != nil:
+		return storeError("find command", err)
+	case row.Status == event.StatusCancelled:
+		return &event.Error{Code: event.Conflict, Reason: "execution_cancelled", Message: "Execution has been cancelled"}
+	case event.IsFinal(row.Status):
+		return &event.Error{Code: event.Conflict, Reason: "already_terminal", Message: "Command already reached terminal state"}
+	}
+	return nil
 }
 
 // Command returns a command in the shape workers receive it, claimed or not.

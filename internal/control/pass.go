@@ -316,7 +316,7 @@ func (ps *pass) finish() {
 	ps.deliver()
 	if len(ps.events) > 0 {
 		ps.announce()
-		ps.p.watchers.wake(ps.id)
+		ps.p.watchers.wake(ps.id, ps.state.Final())
 	}
 }
 
