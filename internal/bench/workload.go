@@ -19,7 +19,7 @@ import (
 
 const (
 	chainSteps = 10
-	inFlight   = 64 // executions at a time when saturated, and slots of the worker
+	inFlight   = 256 // executions at a time when saturated, and slots of the worker
 )
 
 // bench runs the workloads on one backend.

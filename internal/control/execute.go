@@ -8,7 +8,6 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
-	"github.com/noetl/noetl-go/internal/store"
 )
 
 // ExecuteRequest asks for a new execution of a playbook, named by CatalogID or
@@ -33,12 +32,7 @@ type ExecuteAnswer struct {
 // Execute starts an execution: its start and its first commands are one
 // append. Nothing is written when it fails with Invalid or NotFound.
 func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, error) {
-	ref := EntryRef{CatalogID: r.CatalogID, Path: r.Path, Version: r.Version}
-	entry, err := p.Entry(ctx, ref)
-	if err != nil {
-		return ExecuteAnswer{}, err
-	}
-	program, err := p.compiled(entry)
+	what, err := p.runnable(ctx, EntryRef{CatalogID: r.CatalogID, Path: r.Path, Version: r.Version})
 	if err != nil {
 		return ExecuteAnswer{}, err
 	}
@@ -49,11 +43,11 @@ func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, e
 		}
 	}
 	in := engine.StartInput{
-		CatalogID: entry.CatalogID, ParentExecutionID: r.ParentExecutionID,
-		Path: entry.Path, Version: entry.Version, Pool: r.Pool, Payload: r.Payload, Trace: trace,
+		CatalogID: what.catalogID, ParentExecutionID: r.ParentExecutionID,
+		Path: what.path, Version: what.version, Pool: r.Pool, Payload: r.Payload, Trace: trace,
 	}
 	for try := 1; ; try++ {
-		answer, err := p.start(ctx, program, in)
+		answer, err := p.start(ctx, what.program, in)
 		if !errors.Is(err, errTaken) || try == startTries {
 			return answer, err
 		}
@@ -109,22 +103,27 @@ func (in *startInput) settle(ps *pass) {
 	}
 }
 
-// program is the compiled playbook of a catalog entry. Unavailable when the
-// store does not answer; any other error is for good.
-func (p *Plane) program(ctx context.Context, catalogID event.ID) (*engine.Program, error) {
-	if prog, ok := p.programs.get(catalogID); ok {
-		return prog, nil
+// runnable is a catalog entry ready to be executed. Entries never change, so
+// one that was compiled stays good.
+type runnable struct {
+	catalogID event.ID
+	path      string
+	version   int
+	program   *engine.Program
+}
+
+// runnable finds and compiles a catalog entry. Unavailable when the store does
+// not answer; any other error is for good.
+func (p *Plane) runnable(ctx context.Context, ref EntryRef) (*runnable, error) {
+	if r, ok := p.runnables.get(ref.CatalogID); ok && ref.CatalogID != 0 {
+		return r, nil
 	}
-	entry, err := p.Entry(ctx, EntryRef{CatalogID: catalogID})
+	entry, err := p.Entry(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	return p.compiled(entry)
-}
-
-func (p *Plane) compiled(entry store.Entry) (*engine.Program, error) {
-	if prog, ok := p.programs.get(entry.CatalogID); ok {
-		return prog, nil
+	if r, ok := p.runnables.get(entry.CatalogID); ok {
+		return r, nil
 	}
 	if entry.Kind != "playbook" && entry.Kind != "agent" {
 		return nil, event.Errorf(event.Invalid, "%s is a resource of kind %s and cannot be executed", entry.Path, entry.Kind)
@@ -137,8 +136,9 @@ func (p *Plane) compiled(entry store.Entry) (*engine.Program, error) {
 	if err != nil {
 		return nil, invalidPlaybook(entry.Path, err)
 	}
-	p.programs.put(entry.CatalogID, prog)
-	return prog, nil
+	r := &runnable{catalogID: entry.CatalogID, path: entry.Path, version: entry.Version, program: prog}
+	p.runnables.put(entry.CatalogID, r)
+	return r, nil
 }
 
 func invalidPlaybook(path string, err error) error {

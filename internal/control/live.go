@@ -36,8 +36,11 @@ func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, er
 		return nil, false, event.Errorf(event.NotFound, "Execution not found: %s", id)
 	}
 	lv.trace = lv.state.Trace()
-	lv.program, err = p.program(ctx, lv.state.Summary().CatalogID)
-	if event.CodeOf(err) == event.Unavailable {
+	what, err := p.runnable(ctx, EntryRef{CatalogID: lv.state.Summary().CatalogID})
+	switch {
+	case err == nil:
+		lv.program = what.program
+	case event.CodeOf(err) == event.Unavailable:
 		return nil, false, err
 	}
 	// A playbook that cannot be compiled any more must not keep its execution

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/bus"
-	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -92,8 +91,8 @@ type Plane struct {
 	local LocalWorker // nil without one; set before Run
 	began time.Time
 
-	programs *lru[event.ID, *engine.Program]
-	states   *lru[event.ID, *live]
+	runnables *lru[event.ID, *runnable]
+	states    *lru[event.ID, *live]
 
 	mu     sync.Mutex // guards boxes and closed
 	boxes  map[event.ID]*mailbox
@@ -121,12 +120,12 @@ func New(o Options) (*Plane, error) {
 	o = o.withDefaults()
 	p := &Plane{
 		o: o, store: o.Store, bus: o.Bus, log: o.Logger, began: o.Clock(),
-		programs: newLRU[event.ID, *engine.Program](o.CachePrograms),
-		states:   newLRU[event.ID, *live](o.CacheExecutions),
-		boxes:    make(map[event.ID]*mailbox),
-		free:     make(chan *mailbox),
-		repeats:  newLRU[event.ID, repeat](repeatsKept),
-		nudges:   newLRU[event.ID, repeat](repeatsKept),
+		runnables: newLRU[event.ID, *runnable](o.CachePrograms),
+		states:    newLRU[event.ID, *live](o.CacheExecutions),
+		boxes:     make(map[event.ID]*mailbox),
+		free:      make(chan *mailbox),
+		repeats:   newLRU[event.ID, repeat](repeatsKept),
+		nudges:    newLRU[event.ID, repeat](repeatsKept),
 	}
 	p.work, p.stopWork = context.WithCancel(context.Background())
 	p.out = newPublisher(p)

@@ -35,22 +35,27 @@ func (p *Plane) Watch(id event.ID) (wake <-chan struct{}, stop func()) {
 // waitPoll is how often Wait looks for an end that another replica wrote.
 const waitPoll = time.Second
 
-// Wait returns the execution's row once it has ended.
+// Wait returns the execution's row once it has ended. While the execution is
+// live here it costs no read.
 func (p *Plane) Wait(ctx context.Context, id event.ID) (store.Execution, error) {
 	wake, stop := p.watchers.add(id, true)
 	defer stop()
 	poll := time.NewTicker(waitPoll)
 	defer poll.Stop()
+	_, live := p.states.get(id)
 	for {
-		row, err := p.Execution(ctx, id)
-		if err != nil || event.IsFinal(row.Status) {
-			return row, err
+		if !live {
+			row, err := p.Execution(ctx, id)
+			if err != nil || event.IsFinal(row.Status) {
+				return row, err
+			}
 		}
+		live = false
 		select {
 		case <-wake:
 		case <-poll.C:
 		case <-ctx.Done():
-			return row, ctx.Err()
+			return store.Execution{}, ctx.Err()
 		}
 	}
 }
