@@ -28,8 +28,10 @@ func TestExecuteUnderstandsEveryGenerationOfClients(t *testing.T) {
 		{"payload wins", `{"path":"a","workload":{"x":1},"payload":{"y":2}}`, control.ExecuteRequest{Path: "a", Payload: json.RawMessage(`{"y":2}`)}},
 		{"version text", `{"path":"a","version":"3"}`, control.ExecuteRequest{Path: "a", Version: 3}},
 		{"version latest", `{"path":"a","version":"latest","payload":null}`, control.ExecuteRequest{Path: "a"}},
-		{"everything", `{"path":"a","execution_pool":"gpu","trace":{"traceparent":"t"},"resource_kind":"Playbook","other":1}`,
-			control.ExecuteRequest{Path: "a", Pool: "gpu", Trace: json.RawMessage(`{"traceparent":"t"}`)}},
+		{
+			"everything", `{"path":"a","execution_pool":"gpu","trace":{"traceparent":"t"},"resource_kind":"Playbook","other":1}`,
+			control.ExecuteRequest{Path: "a", Pool: "gpu", Trace: json.RawMessage(`{"traceparent":"t"}`)},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

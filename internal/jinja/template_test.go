@@ -16,9 +16,16 @@ func TestTemplatesKnowTheirShape(t *testing.T) {
 		src          string
 		static, lone bool
 	}{
-		{"plain\n", true, false}, {"", true, false}, {"{{ x }}", false, true}, {" {{ x }}\n", false, true},
-		{"{{- x -}}", false, true}, {"{{ x }}{{ y }}", false, false}, {"a{{ x }}", false, false},
-		{"{% if x %}{{ x }}{% endif %}", false, false}, {"{{ '}}{{' }}", false, true}, {"{{ x }}{# c #}", false, false},
+		{"plain\n", true, false},
+		{"", true, false},
+		{"{{ x }}", false, true},
+		{" {{ x }}\n", false, true},
+		{"{{- x -}}", false, true},
+		{"{{ x }}{{ y }}", false, false},
+		{"a{{ x }}", false, false},
+		{"{% if x %}{{ x }}{% endif %}", false, false},
+		{"{{ '}}{{' }}", false, true},
+		{"{{ x }}{# c #}", false, false},
 	} {
 		tmpl, err := jinja.Compile(c.src)
 		if err != nil {

@@ -60,7 +60,12 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 		return nil, err
 	}
 	v.input, v.local = in, !s.plan.single
-	config, err := renderConfig(t, v)
+	rendered, err := renderConfig(t, v)
+	if err != nil {
+		return nil, err
+	}
+	config := plainMap(rendered)
+	args, err := encodedMap(in)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +78,8 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 	}
 	return &tool.Call{
 		Config:      config,
-		Args:        plainMap(in),
+		Ordered:     func(field string) (json.RawMessage, error) { return encodeField(rendered, field) },
+		Args:        args,
 		Variables:   vars,
 		ExecutionID: s.cmd.ExecutionID.String(),
 		Step:        s.names.step(),
@@ -82,9 +88,9 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 	}, nil
 }
 
-func renderConfig(t *task, in jinja.Scope) (map[string]any, *tool.Error) {
+func renderConfig(t *task, in jinja.Scope) (*jinja.Dict, *tool.Error) {
 	if t.Config == nil {
-		return map[string]any{}, nil
+		return jinja.NewDict(0), nil
 	}
 	v, err := t.Config.Eval(in)
 	if err != nil {
@@ -94,7 +100,30 @@ func renderConfig(t *task, in jinja.Scope) (map[string]any, *tool.Error) {
 	if !ok {
 		return nil, tool.ConfigErrorf("the configuration of a %s tool must be a map", t.Kind)
 	}
-	return plainMap(d), nil
+	return d, nil
+}
+
+func encodeField(config *jinja.Dict, field string) (json.RawMessage, error) {
+	v, _ := config.Get(field)
+	b, err := jinja.ToJSON(v)
+	if err != nil {
+		return nil, tool.ConfigErrorf("%s: %v", field, err)
+	}
+	return b, nil
+}
+
+// encodedMap encodes each input, so that objects keep their order and numbers
+// their type on the way into another language.
+func encodedMap(d *jinja.Dict) (map[string]any, *tool.Error) {
+	m := make(map[string]any, d.Len())
+	for k, v := range d.All() {
+		b, err := jinja.ToJSON(v)
+		if err != nil {
+			return nil, tool.ConfigErrorf("input.%s: %v", k, err)
+		}
+		m[k] = json.RawMessage(b)
+	}
+	return m, nil
 }
 
 // renderInput merges the step's input with the task's own, which wins, and for

@@ -21,18 +21,29 @@ type Tool interface {
 	Run(ctx context.Context, call *Call) (*Result, error)
 }
 
-// Call is one invocation. Config and Args are rendered: plain JSON-like Go
-// values (nil, bool, int64, float64, string, []any, map[string]any), never
-// template text.
+// Call is one invocation. Config and Args are rendered, never template text.
+// Config holds plain JSON-like Go values (nil, bool, int64, float64, string,
+// []any, map[string]any) to be read; Args holds encoded JSON to be passed on,
+// with the keys of objects in their own order.
 type Call struct {
-	Config      map[string]any  // the tool's own fields, without input, set, spec and the like
-	Args        map[string]any  // the rendered input; for python, names in scope
-	Variables   json.RawMessage // the command's render context
+	Config      map[string]any                              // the tool's own fields, without input, set, spec and the like
+	Ordered     func(field string) (json.RawMessage, error) // a field of Config encoded, keys in order; may be nil
+	Args        map[string]any                              // the rendered input; for python, names in scope
+	Variables   json.RawMessage                             // the command's render context
 	ExecutionID string
 	Step        string
 	ServerURL   string
 	Timeout     time.Duration // upper bound of the action; 0 = none. ctx carries it too
 	Log         io.Writer     // live output; never nil
+}
+
+// Encoded is a field of Config as JSON, keys of objects in the author's order
+// where the caller kept it.
+func (c *Call) Encoded(field string) (json.RawMessage, error) {
+	if c.Ordered != nil {
+		return c.Ordered(field)
+	}
+	return Encode(c.Config[field])
 }
 
 // Result is what an action produced. Data is JSON; nil means null.

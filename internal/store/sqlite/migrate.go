@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-
-	"database/sql/driver"
 
 	"github.com/noetl/noetl-go/internal/store"
 )

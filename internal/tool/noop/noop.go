@@ -27,21 +27,24 @@ func (Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	if ctx.Err() != nil {
 		return nil, tool.Ended(ctx, "noop", 0)
 	}
-	value, given := call.Config["result"]
-	if !given {
-		message, err := call.Fields().String("message")
+	if _, given := call.Config["result"]; given {
+		data, err := call.Encoded("result")
 		if err != nil {
 			return nil, err
 		}
-		if message == "" {
-			message = "noop"
-		}
-		value = struct {
-			Status  string `json:"status"`
-			Message string `json:"message"`
-		}{"ok", message}
+		return &tool.Result{Data: data}, nil
 	}
-	data, err := tool.Encode(value)
+	message, err := call.Fields().String("message")
+	if err != nil {
+		return nil, err
+	}
+	if message == "" {
+		message = "noop"
+	}
+	data, err := tool.Encode(struct {
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	}{"ok", message})
 	if err != nil {
 		return nil, err
 	}
