@@ -52,8 +52,7 @@ type head struct {
 	offers    []offer    // tokens waiting at their target, by arrival
 	pending   []*Command // unclaimed commands, oldest first, from pendingAt on
 	pendingAt int
-	unhandled int // failed runs nobody handled
-	finalRun  bool
+	unhandled int        // failed runs nobody handled
 	endRing   []event.ID // keys of ended, oldest first
 }
 
