@@ -144,7 +144,7 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 		Meta: event.CommandMeta{
 			CommandID: c.ID, Step: c.Step, ToolKind: c.Kind, Attempt: max(c.Attempt, 1), MaxAttempts: c.MaxAttempts,
 			ExecutionID: event.StringID(s.id), CatalogID: event.StringID(s.catalogID),
-			Actionable: true, Single: n.step.Single, Trace: s.trace,
+			Actionable: true, Single: n.step.Single, Trace: s.trace, TimeoutSeconds: n.step.Timeout.Seconds(),
 		},
 	}
 	if r := s.currentRun(c.Step, c.Gen); c.Index >= 0 && r != nil && r.loop != nil {

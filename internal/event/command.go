@@ -37,7 +37,8 @@ type CommandMeta struct {
 	ExecutionID    StringID        `json:"execution_id"`
 	CatalogID      StringID        `json:"catalog_id"`
 	Actionable     bool            `json:"actionable"`
-	Single         bool            `json:"single,omitempty"` // a one-task list written as a single tool: unwrap its result
+	TimeoutSeconds float64         `json:"timeout_seconds,omitempty"` // bound of the command; 0 = the worker's own
+	Single         bool            `json:"single,omitempty"`          // a one-task list written as a single tool: unwrap its result
 	IterationIndex *int            `json:"iteration_index,omitempty"`
 	IterationTotal *int            `json:"iteration_total,omitempty"`
 	IteratorStep   string          `json:"iterator_step,omitempty"`

@@ -94,7 +94,12 @@ func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (en
 	if err := run.prepare(); err != nil {
 		return run.failed(err)
 	}
-	if err := run.tasks(ctx); err != nil {
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if limit := cmd.Meta.TimeoutSeconds; limit > 0 {
+		bounded, cancel = context.WithTimeout(ctx, time.Duration(limit*float64(time.Second)))
+	}
+	defer cancel()
+	if err := run.tasks(bounded); err != nil {
 		if err.Kind == tool.KindCancelled && ctx.Err() != nil {
 			return run.cancelled(err)
 		}

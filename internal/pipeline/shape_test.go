@@ -205,6 +205,22 @@ func TestCancellingInterruptsThePauseBetweenTries(t *testing.T) {
 	})
 }
 
+func TestTheStepsTimeoutBoundsTheWholeCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		runner := pipeline.New(pipeline.Options{Tools: tool.NewSet(&fake{kind: "broken", answers: []answer{{err: failing("connection", true)}}})})
+		cmd := command("broken", `{"kind":"broken","spec":{"policy":{"rules":[
+			{"then":{"do":"retry","attempts":9,"backoff":"fixed","delay":1}}]}}}`)
+		cmd.Meta.TimeoutSeconds = 2.5
+		started := time.Now()
+		e := decode(t, runner.Run(t.Context(), cmd, nil))
+		if took := time.Since(started); took != 2500*time.Millisecond {
+			t.Errorf("it ended after %v", took)
+		}
+		e.wantFailure(t, tool.KindTimeout, "ran out of time")
+	})
+}
+
 func TestASuccessThatRacesTheCancelStands(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

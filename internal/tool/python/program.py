@@ -78,7 +78,7 @@ class Run:
         g.update(sys=sys, json=json, os=os, datetime=datetime, uuid=uuid, context=context, args=self.args)
         g.update(variables=self.variables, execution_id=context["execution_id"], step=context["step"])
         g.update((k, v) for k, v in self.args.items() if usable(k))
-        g["input_data"] = dict(self.args)
+        g.setdefault("input_data", dict(self.args))  # an argument of that name is meant
         g["__file__"] = self.filename
 
     def import_libs(self, libs):

@@ -117,6 +117,15 @@ func TestResultsFollowTheRules(t *testing.T) {
 	}
 }
 
+func TestAnArgumentNamedInputDataIsMeant(t *testing.T) {
+	t.Parallel()
+	tl := newTool(t, python.Options{})
+	res, err := tl.Run(t.Context(), callOf("result = input_data", map[string]any{"input_data": map[string]any{"a": int64(1)}}))
+	if err != nil || string(res.Data) != `{"a":1}` {
+		t.Errorf("input_data is %s, %v", res.Data, err)
+	}
+}
+
 func TestScopeHoldsTheNames(t *testing.T) {
 	t.Parallel()
 	tl := newTool(t, python.Options{})
