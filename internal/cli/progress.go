@@ -157,8 +157,8 @@ func (s *stepLine) text(now time.Time, width int) string {
 	if s.note != "" {
 		b.WriteString("  " + strings.ReplaceAll(s.note, "\n", " "))
 	}
-	if width > 0 {
-		return oneLine(b.String(), width)
+	if r := []rune(b.String()); width > 1 && len(r) > width {
+		return string(r[:width-1]) + "…"
 	}
 	return b.String()
 }

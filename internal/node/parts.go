@@ -113,11 +113,12 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	if o.DatabaseURL != "" {
 		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
 	}
-	tools, err := newToolbox()
-	if err != nil {
-		return err
-	}
+	tools := newToolbox()
 	n.clean = append(n.clean, tools.close)
+	if o.Listen != "" {
+		n.background = append(n.background, func(ctx context.Context) error { tools.warm(ctx, o.Logger); return nil })
+	}
+	var err error
 	n.worker, err = worker.New(worker.Options{
 		ID: id, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
 		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
@@ -132,19 +133,43 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 
 // toolbox is the set of tools this process can run.
 type toolbox struct {
-	set tool.Set
-	py  *python.Tool
+	set  tool.Set
+	py   *python.Tool // nil without an interpreter
+	http *httptool.Tool
 }
 
-func newToolbox() (*toolbox, error) {
+// newToolbox makes the tools. A machine without python serves everything else:
+// only the steps that need it fail, and say so.
+func newToolbox() *toolbox {
+	t := &toolbox{http: httptool.New(httptool.Options{})}
+	var pyTool tool.Tool
 	py, err := python.New(python.Options{})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		t.py, pyTool = py, py
+	} else {
+		pyTool = tool.Unavailable("python", err)
 	}
-	return &toolbox{py: py, set: tool.NewSet(noop.New(), httptool.New(httptool.Options{}), shell.New(), py)}, nil
+	t.set = tool.NewSet(noop.New(), t.http, shell.New(), pyTool)
+	return t
 }
 
-func (t *toolbox) close() error { return t.py.Close() }
+// warm starts ahead of need what the first commands would wait for.
+func (t *toolbox) warm(ctx context.Context, log *slog.Logger) {
+	if t.py == nil {
+		return
+	}
+	if err := t.py.Warm(ctx); err != nil && ctx.Err() == nil {
+		log.Warn("python is not ready; steps that need it will fail", "error", err)
+	}
+}
+
+func (t *toolbox) close() error {
+	t.http.Close()
+	if t.py == nil {
+		return nil
+	}
+	return t.py.Close()
+}
 
 func orDefault(v, d []string) []string {
 	if len(v) == 0 {

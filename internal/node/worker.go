@@ -44,11 +44,9 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{clean: []func() error{b.Close}}
-	tools, err := newToolbox()
-	if err != nil {
-		return nil, errors.Join(err, w.release())
-	}
+	tools := newToolbox()
 	w.clean = append(w.clean, tools.close)
+	tools.warm(ctx, o.Logger)
 	ids := snowflake.New(machineOf(o.ID), time.Now)
 	w.worker, err = worker.New(worker.Options{
 		ID: o.ID, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),

@@ -217,7 +217,7 @@ func TestTheStepsTimeoutBoundsTheWholeCommand(t *testing.T) {
 		if took := time.Since(started); took != 2500*time.Millisecond {
 			t.Errorf("it ended after %v", took)
 		}
-		e.wantFailure(t, tool.KindTimeout, "ran out of time")
+		e.wantFailure(t, tool.KindTimeout, "step s: the command ran out of time and was stopped")
 	})
 }
 

@@ -61,6 +61,18 @@ type HTTPInfo struct {
 	Headers map[string]string `json:"headers"`
 }
 
+// Unavailable stands for a tool this machine cannot offer: whoever calls it
+// is told why.
+func Unavailable(kind string, why error) Tool { return unavailable{kind, why} }
+
+type unavailable struct {
+	kind string
+	why  error
+}
+
+func (u unavailable) Kind() string                                { return u.kind }
+func (u unavailable) Run(context.Context, *Call) (*Result, error) { return nil, u.why }
+
 // Set finds tools by kind.
 type Set map[string]Tool
 

@@ -67,6 +67,12 @@ func New(opts Options) (*Tool, error) {
 // Kind is "python".
 func (*Tool) Kind() string { return "python" }
 
+// Warm starts what the first Run would otherwise have to wait for.
+func (t *Tool) Warm(ctx context.Context) error {
+	_, err := t.parent(ctx)
+	return err
+}
+
 // Close ends the warm parent and all its children. A Run under way fails with
 // a retryable error of kind internal.
 func (t *Tool) Close() error {
