@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/node"
 	"github.com/noetl/noetl-go/internal/store/storetest"
 	"github.com/noetl/noetl-go/internal/testkit"
 )
@@ -21,6 +22,7 @@ import (
 func main() {
 	backends := flag.String("backends", "sqlite,postgres", "comma-separated")
 	seconds := flag.Float64("seconds", 3, "length of each saturation run")
+	only := flag.String("only", "", "run one workload: single, idle, chain or loop")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -34,16 +36,17 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	if err := run(strings.Split(*backends, ","), time.Duration(*seconds*float64(time.Second))); err != nil {
+	node.TuneMemory()
+	if err := run(strings.Split(*backends, ","), *only, time.Duration(*seconds*float64(time.Second))); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(backends []string, d time.Duration) error {
+func run(backends []string, only string, d time.Duration) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	for _, name := range backends {
-		if err := benchBackend(context.Background(), out, name, d); err != nil {
+		if err := benchBackend(context.Background(), out, name, only, d); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -54,7 +57,7 @@ func run(backends []string, d time.Duration) error {
 // batches of 100.
 type raw struct{ commits, rows float64 }
 
-func benchBackend(ctx context.Context, out *tabwriter.Writer, name string, d time.Duration) error {
+func benchBackend(ctx context.Context, out *tabwriter.Writer, name, only string, d time.Duration) error {
 	dir, err := os.MkdirTemp("", "noetl-bench-")
 	if err != nil {
 		return err
@@ -80,6 +83,6 @@ func benchBackend(ctx context.Context, out *tabwriter.Writer, name string, d tim
 	}
 	fmt.Fprintf(out, "%s raw:\t%.0f durable single-row commits/s\t%.0f rows/s in batches of 100\n", name, base.commits, base.rows)
 	_ = out.Flush()
-	b := &bench{name: name, dir: dir, dsn: dsn, base: base, length: d, out: out}
+	b := &bench{name: name, dir: dir, dsn: dsn, base: base, length: d, only: only, out: out}
 	return b.all(ctx)
 }

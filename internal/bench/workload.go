@@ -29,6 +29,7 @@ type bench struct {
 	dsn    string
 	base   raw
 	length time.Duration
+	only   string // name of the one workload to run; "" = all
 	out    *tabwriter.Writer
 	node   *node.Node
 }
@@ -39,8 +40,14 @@ func (b *bench) all(ctx context.Context) error {
 		return err
 	}
 	b.node = n
-	for _, w := range []func(context.Context) error{b.single, b.chainIdle, b.chainLoaded, b.loops} {
-		if err := w(ctx); err != nil {
+	for _, w := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"single", b.single}, {"idle", b.chainIdle}, {"chain", b.chainLoaded}, {"loop", b.loops}} {
+		if b.only != "" && b.only != w.name {
+			continue
+		}
+		if err := w.run(ctx); err != nil {
 			_ = n.Stop()
 			return err
 		}

@@ -46,6 +46,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return invalidf("NOETL_SERVER_MACHINE_ID: %v", err)
 	}
+	node.TuneMemory()
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
 		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MachineID: machine,

@@ -31,6 +31,7 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 		host, _ := os.Hostname()
 		id = fmt.Sprintf("worker-%s-%d", strings.ToLower(host), os.Getpid())
 	}
+	node.TuneMemory()
 	w, err := node.StartWorker(ctx, node.WorkerOptions{
 		ID: id, ServerURL: c.ServerURL, NATSURL: c.NATSURL, Pools: c.Pools, Slots: c.Slots,
 		Heartbeat: c.Heartbeat, Drain: c.Drain, Logger: serverLog(env, c.Verbose),

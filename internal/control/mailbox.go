@@ -41,7 +41,7 @@ func (p *Plane) ask(ctx context.Context, id event.ID, in input) error {
 	if err := ctx.Err(); err != nil {
 		return gaveUp(err)
 	}
-	if err := p.enqueue(id, in); err != nil {
+	if err := p.tell(id, in); err != nil {
 		return err
 	}
 	select {
@@ -52,6 +52,23 @@ func (p *Plane) ask(ctx context.Context, id event.ID, in input) error {
 	}
 }
 
+// askHere is ask for a caller that has nothing else to do, such as a slot of
+// the local worker: when the mailbox is at rest it makes the pass itself, which
+// spares two changes of goroutine, and returns only with the answer.
+func (p *Plane) askHere(ctx context.Context, id event.ID, in input) error {
+	if err := ctx.Err(); err != nil {
+		return gaveUp(err)
+	}
+	box, atRest, err := p.enqueue(id, in)
+	if err != nil {
+		return err
+	}
+	if atRest && p.step(box) {
+		p.handOn(box)
+	}
+	return <-in.wait()
+}
+
 func gaveUp(err error) error {
 	return &event.Error{
 		Code: event.Unavailable, Message: "the request ended before the answer was ready",
@@ -59,12 +76,22 @@ func gaveUp(err error) error {
 	}
 }
 
-// enqueue adds an input and starts the mailbox's goroutine when none runs.
-func (p *Plane) enqueue(id event.ID, in input) error {
+// tell puts in into the execution's mailbox and leaves.
+func (p *Plane) tell(id event.ID, in input) error {
+	box, atRest, err := p.enqueue(id, in)
+	if err == nil && atRest {
+		p.handOn(box)
+	}
+	return err
+}
+
+// enqueue adds an input. When the mailbox was at rest the caller must see to
+// it that it is served.
+func (p *Plane) enqueue(id event.ID, in input) (box *mailbox, atRest bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return &event.Error{
+		return nil, false, &event.Error{
 			Code: event.Unavailable, Message: "the control plane is shutting down",
 			Remedy: "try again", Reason: "shutdown",
 		}
@@ -74,20 +101,25 @@ func (p *Plane) enqueue(id event.ID, in input) error {
 		box = &mailbox{id: id}
 		p.boxes[id] = box
 		p.passes.Add(1)
-		select {
-		case p.free <- box:
-		default:
-			go p.serve(box)
-		}
 	}
 	if len(box.waiting) >= p.o.MailboxLimit {
-		return &event.Error{
+		return nil, false, &event.Error{
 			Code: event.Unavailable, Message: "too many requests wait for execution " + id.String(),
 			Remedy: "try again", Reason: "mailbox_full",
 		}
 	}
 	box.waiting = append(box.waiting, in)
-	return nil
+	return box, !running, nil
+}
+
+// handOn has a mailbox served by one of the standing goroutines, or by one of
+// its own when all are busy.
+func (p *Plane) handOn(box *mailbox) {
+	select {
+	case p.free <- box:
+	default:
+		go p.serve(box)
+	}
 }
 
 // stand serves one mailbox after the other. A goroutine that lives on has its
@@ -105,17 +137,24 @@ func (p *Plane) stand(stop <-chan struct{}) {
 
 // serve makes passes until nothing waits.
 func (p *Plane) serve(box *mailbox) {
-	defer p.passes.Done()
-	for {
-		p.mu.Lock()
-		inputs := box.waiting
-		box.waiting = nil
-		if len(inputs) == 0 {
-			delete(p.boxes, box.id)
-			p.mu.Unlock()
-			return
-		}
-		p.mu.Unlock()
-		p.pass(box.id, inputs)
+	for p.step(box) {
 	}
+}
+
+// step makes one pass with everything that waits, and tells whether more came
+// meanwhile. When not, the mailbox is at rest.
+func (p *Plane) step(box *mailbox) (more bool) {
+	p.mu.Lock()
+	inputs := box.waiting
+	box.waiting = nil
+	p.mu.Unlock()
+	p.pass(box.id, inputs)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(box.waiting) > 0 {
+		return true
+	}
+	delete(p.boxes, box.id)
+	p.passes.Done()
+	return false
 }

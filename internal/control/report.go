@@ -32,7 +32,11 @@ func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer,
 		}
 		in.ans.EventIDs[i] = in.incoming[i].EventID
 	}
-	if err := p.ask(ctx, r.ExecutionID, in); err != nil {
+	ask := p.ask
+	if p.local != nil && r.WorkerID == p.local.ID() {
+		ask = p.askHere
+	}
+	if err := ask(ctx, r.ExecutionID, in); err != nil {
 		return event.ReportAnswer{}, err
 	}
 	return in.ans, nil

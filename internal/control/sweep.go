@@ -65,7 +65,7 @@ func (p *Plane) sweepPending(ctx context.Context, w *rowWindow, before time.Time
 	due := p.sweepRowsDue(rows, func(row *store.Command, attempt int) {
 		if p.localFree(row.Pool) && !nudged[row.ExecutionID] {
 			nudged[row.ExecutionID] = true
-			_ = p.enqueue(row.ExecutionID, &nudgeInput{ticket: newTicket()}) // a full mailbox decides anyway
+			_ = p.tell(row.ExecutionID, &nudgeInput{ticket: newTicket()}) // a full mailbox decides anyway
 		}
 		p.out.offer(announcement{note: p.rowNote(row, attempt)})
 	})
@@ -85,7 +85,7 @@ func (p *Plane) sweepExpired(ctx context.Context, w *rowWindow) {
 	due := p.sweepRowsDue(rows, func(row *store.Command, attempt int) {
 		last := row.Attempt >= row.MaxAttempts
 		if last || p.localFree(row.Pool) {
-			_ = p.enqueue(row.ExecutionID, &expiredInput{ticket: newTicket(), eventID: row.EventID})
+			_ = p.tell(row.ExecutionID, &expiredInput{ticket: newTicket(), eventID: row.EventID})
 		}
 		if !last {
 			p.out.offer(announcement{note: p.rowNote(row, attempt)})
