@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"time"
 
@@ -112,7 +113,7 @@ func (n *Node) run(o Options, ln net.Listener) error {
 		edge.Go(func() error { return n.worker.Run(edgeCtx2) })
 	}
 	if ln != nil {
-		srv, err := api.New(api.Options{Plane: n.Plane, Version: o.Version, Logger: o.Logger})
+		srv, err := api.New(api.Options{Plane: n.Plane, Version: o.Version, Logger: o.Logger, AllowedHosts: allowedHosts(ln, o.PublicURL)})
 		if err != nil {
 			stopEdge()
 			stopPlane()
@@ -130,6 +131,21 @@ func (n *Node) run(o Options, ln net.Listener) error {
 		return edge.Wait()
 	})
 	return nil
+}
+
+// allowedHosts are the names a server on loopback answers to: a page elsewhere
+// must not reach it by pointing a name of its own at 127.0.0.1. A server that
+// listens to the network answers to any name.
+func allowedHosts(ln net.Listener, publicURL string) []string {
+	addr, ok := ln.Addr().(*net.TCPAddr)
+	if !ok || !addr.IP.IsLoopback() {
+		return nil
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", addr.IP.String()}
+	if u, err := url.Parse(publicURL); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, u.Hostname())
+	}
+	return hosts
 }
 
 // Wait blocks until the node has stopped, by Stop or by a part that failed.
