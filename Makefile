@@ -8,13 +8,14 @@ GO      ?= go
 BIN     ?= bin
 DATA    ?= .noetl
 FUZZTIME ?= 20s
+CHAOS   ?= 5m
 BENCH   ?= .
 TOOL    := $(GO) tool -modfile=tools.mod
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race bench microbench fuzz fmt clean help
+.PHONY: build run test check deps race bench microbench chaos fuzz fmt clean help
 
 build: ## build the program into bin/noetl
 	@mkdir -p $(BIN)
@@ -63,6 +64,9 @@ bench: ## the whole system against the raw backends, SQLite and PostgreSQL
 
 microbench: ## Go benchmarks of the packages; BENCH=pattern selects
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+chaos: ## kill processes at random for five minutes, then prove every execution; CHAOS=5m
+	NOETL_TEST_REQUIRE_PG=1 NOETL_CHAOS=$(CHAOS) $(GO) test -timeout 60m -count=1 -v -run TestProcessesDieAtRandom ./internal/e2e
 
 fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \

@@ -24,6 +24,7 @@ type serverCommand struct {
 	NoWorker    bool          `help:"Do not run commands in this process." env:"NOETL_NO_WORKER"`
 	Slots       int           `help:"Commands the in-process worker runs at once." env:"WORKER_MAX_CONCURRENT" placeholder:"N"`
 	Lease       time.Duration `help:"How long a silent worker keeps a command." default:"60s" env:"NOETL_COMMAND_LEASE" placeholder:"DURATION"`
+	MaxAttempts int           `help:"How often a command whose worker is lost is given to another." default:"3" env:"NOETL_COMMAND_MAX_ATTEMPTS" placeholder:"N"`
 	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE"`
 	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
 }
@@ -41,6 +42,9 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if c.Lease < time.Second {
 		return invalidf("--lease %s is too short: a worker renews its claims a few times per lease (at least 1s)", c.Lease)
 	}
+	if c.MaxAttempts < 1 {
+		return invalidf("--max-attempts %d: a command must be tried at least once", c.MaxAttempts)
+	}
 	host, _ := os.Hostname()
 	machine, err := snowflake.MachineID(os.Getenv("NOETL_SERVER_MACHINE_ID"), host)
 	if err != nil {
@@ -49,7 +53,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	node.TuneMemory()
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
-		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MachineID: machine,
+		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
 		Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {

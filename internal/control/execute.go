@@ -132,7 +132,7 @@ func (p *Plane) runnable(ctx context.Context, ref EntryRef) (*runnable, error) {
 	if err := problems.Err(); err != nil {
 		return nil, invalidPlaybook(entry.Path, err)
 	}
-	prog, err := engine.Compile(pb)
+	prog, err := engine.CompileWith(pb, engine.Limits{MaxAttempts: p.o.MaxAttempts})
 	if err != nil {
 		return nil, invalidPlaybook(entry.Path, err)
 	}

@@ -44,6 +44,7 @@ type Options struct {
 	CacheExecutions int           // 4096 folded states kept
 	CachePrograms   int           // 256 compiled playbooks kept
 	MailboxLimit    int           // 4096 inputs may wait per execution
+	MaxAttempts     int           // 3 claims of one command, then it is given up
 }
 
 func (o Options) withDefaults() Options {

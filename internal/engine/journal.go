@@ -62,32 +62,18 @@ func at[T any](s *State, sl []T, i int, v T) {
 	sl[i] = v
 }
 
-// touch remembers a run before its first change in this stretch.
-func (s *State) touch(r *run) *run {
-	if s.journaling && r.epoch != s.epoch {
-		old := *r
-		s.undo = append(s.undo, func() { *r = old })
-		r.epoch = s.epoch
+// remember keeps a copy of v before its first change in this stretch; epoch is
+// v's own note of when that was.
+func remember[T any](s *State, v *T, epoch *uint64) *T {
+	if s.journaling && *epoch != s.epoch {
+		old := *v
+		s.undo = append(s.undo, func() { *v = old })
+		*epoch = s.epoch
 	}
-	return r
+	return v
 }
 
-// touchStep remembers a step before its first change in this stretch.
-func (s *State) touchStep(st *step) *step {
-	if s.journaling && st.epoch != s.epoch {
-		old := *st
-		s.undo = append(s.undo, func() { *st = old })
-		st.epoch = s.epoch
-	}
-	return st
-}
-
-// touchCommand remembers a command before its first change in this stretch.
-func (s *State) touchCommand(c *Command) *Command {
-	if s.journaling && c.epoch != s.epoch {
-		old := *c
-		s.undo = append(s.undo, func() { *c = old })
-		c.epoch = s.epoch
-	}
-	return c
-}
+// touch, touchStep and touchCommand announce a change.
+func (s *State) touch(r *run) *run                { return remember(s, r, &r.epoch) }
+func (s *State) touchStep(st *step) *step         { return remember(s, st, &st.epoch) }
+func (s *State) touchCommand(c *Command) *Command { return remember(s, c, &c.epoch) }
