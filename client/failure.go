@@ -53,5 +53,5 @@ func unreachable(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		cause = u.Err
 	}
-	return &event.Error{Code: event.Unavailable, Message: "the server cannot be reached: " + cause.Error(), Reason: "network", Err: err}
+	return &event.Error{Code: event.Unavailable, Message: "the server cannot be reached: " + cause.Error(), Remedy: "does it run at this address?", Reason: "network", Err: err}
 }

@@ -158,6 +158,7 @@ func (c *executeCommand) follow(ctx context.Context, env *Env, cl *client.Client
 		o.Steps[name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Error: s.Error}
 	}
 	if !event.IsFinal(detail.Status) {
+		o.DurationMS = durationOf(detail.StartedAt, time.Now())
 		o.Status, o.Error = timedOut, "the execution goes on; follow it with: noetl events -f "+id.String()
 	}
 	return o.finish(env, c.JSON, p)

@@ -25,8 +25,10 @@ type live struct {
 // open finds the state of an execution in the cache or folds it from the log;
 // fresh tells that it was folded just now. NotFound when it never started.
 func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, err error) {
-	if lv, ok := p.states.get(id); ok {
-		return lv, false, nil
+	for _, cache := range []*lru[event.ID, *live]{p.states, p.recent} {
+		if lv, ok := cache.get(id); ok {
+			return lv, false, nil
+		}
 	}
 	lv = &live{state: engine.NewState(id)}
 	if err := p.catchUp(ctx, id, lv.state); err != nil {
@@ -65,14 +67,24 @@ func (p *Plane) catchUp(ctx context.Context, id event.ID, s *engine.State) error
 	}
 }
 
+// endedKept is how many ended executions stay folded.
+const endedKept = 64
+
 // keep puts a state where the next pass finds it. Ended executions make room
-// for others: hardly anybody asks for them again.
+// for others: hardly anybody asks for them again after the first moment.
 func (p *Plane) keep(id event.ID, lv *live) {
 	if lv.state.Final() {
 		p.states.drop(id)
+		p.recent.put(id, lv)
 		return
 	}
 	p.states.put(id, lv)
+}
+
+// drop forgets a state that may not be what the log says.
+func (p *Plane) drop(id event.ID) {
+	p.states.drop(id)
+	p.recent.drop(id)
 }
 
 // storeError makes a coded error of what a store returned: without a code of

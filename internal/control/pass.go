@@ -284,7 +284,7 @@ func (ps *pass) learnStored(ctx context.Context) error {
 // only the offending one is refused.
 func (ps *pass) divide(ctx context.Context, err error) error {
 	if unknownOutcome(err) {
-		ps.p.states.drop(ps.id)
+		ps.p.drop(ps.id)
 		return storeError("append", err)
 	}
 	if len(ps.inputs) < 2 {
@@ -334,7 +334,7 @@ func (ps *pass) idle() bool {
 // fail answers what has no answer yet.
 func (ps *pass) fail(err error) {
 	if event.CodeOf(err) == event.Internal {
-		ps.p.states.drop(ps.id)
+		ps.p.drop(ps.id)
 		ps.p.log.Error("pass failed", "execution_id", ps.id, "error", err)
 	}
 	inputs := ps.inputs

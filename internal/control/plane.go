@@ -93,7 +93,8 @@ type Plane struct {
 	began time.Time
 
 	runnables *lru[event.ID, *runnable]
-	states    *lru[event.ID, *live]
+	states    *lru[event.ID, *live] // executions that go on
+	recent    *lru[event.ID, *live] // the last few that ended: whoever waited for the end asks for the outcome next
 
 	mu     sync.Mutex // guards boxes and closed
 	boxes  map[event.ID]*mailbox
@@ -123,6 +124,7 @@ func New(o Options) (*Plane, error) {
 		o: o, store: o.Store, bus: o.Bus, log: o.Logger, began: o.Clock(),
 		runnables: newLRU[event.ID, *runnable](o.CachePrograms),
 		states:    newLRU[event.ID, *live](o.CacheExecutions),
+		recent:    newLRU[event.ID, *live](endedKept),
 		boxes:     make(map[event.ID]*mailbox),
 		free:      make(chan *mailbox),
 		repeats:   newLRU[event.ID, repeat](repeatsKept),
