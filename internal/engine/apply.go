@@ -58,15 +58,22 @@ func (s *State) Apply(e *event.Event) Effect {
 	case event.NextEvaluated:
 		s.applyRoute(e)
 	case event.CtxUpdated:
-		for k, v := range resultOf[ctxDetail](e).Values {
-			put(s, s.vars, k, &value{raw: v})
-		}
+		s.applyVars(resultOf[ctxDetail](e))
 	case event.CommandIssued:
 		return s.applyIssued(e)
 	default:
 		return s.applyCommand(e)
 	}
 	return Effect{}
+}
+
+func (s *State) applyVars(d *ctxDetail) {
+	for k, v := range d.Values {
+		put(s, s.vars, k, &value{raw: v})
+	}
+	if r := s.currentRun(d.Step, d.Gen); r != nil && d.Index != nil {
+		s.touch(r).applied = *d.Index + 1
+	}
 }
 
 func (s *State) applyStart(e *event.Event) {

@@ -75,6 +75,7 @@ type ctxDetail struct {
 	Step     string                     `json:"step"`
 	Gen      int                        `json:"gen"`
 	Arc      string                     `json:"arc,omitempty"`
+	Index    *int                       `json:"iteration_index,omitempty"` // written by one iteration of a sequential loop
 	Values   map[string]json.RawMessage `json:"values"`
 	Warnings []string                   `json:"warnings,omitempty"`
 }

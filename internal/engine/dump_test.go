@@ -18,8 +18,8 @@ func (s *State) dump() string {
 		st := s.steps[name]
 		fmt.Fprintf(&b, "step %s runs=%d", name, st.runs)
 		if r := st.cur; r != nil {
-			fmt.Fprintf(&b, " gen=%d %s entered=%d ended=%d routed=%t handled=%t open=%d next=%d ok=%d bad=%d err=%q updates=%s",
-				r.gen, r.phase, r.entered, r.ended, r.routed, r.handled, r.openCmd, r.next, r.succeeded, r.faulted, r.errText, r.updates)
+			fmt.Fprintf(&b, " gen=%d %s applied=%d entered=%d ended=%d routed=%t handled=%t open=%d next=%d ok=%d bad=%d err=%q updates=%s",
+				r.gen, r.phase, r.applied, r.entered, r.ended, r.routed, r.handled, r.openCmd, r.next, r.succeeded, r.faulted, r.errText, r.updates)
 			if l := r.loop; l != nil {
 				fmt.Fprintf(&b, " loop items=%s marks=%v results=%s errors=%v shared=%s window=%d", l.items, l.marks, l.results, l.errors, l.shared, l.window)
 			}

@@ -179,12 +179,25 @@ func (d *decider) topUp(n *node, r *run) bool {
 		i := r.next
 		var vars json.RawMessage
 		if !r.loop.parallel {
+			d.applyIteration(r, i-1)
 			vars = d.s.commandVars(n.needs)
 		}
 		d.issue(n, r, &i, vars)
 		changed = true
 	}
 	return changed
+}
+
+// applyIteration makes the variables an iteration wrote visible to the next
+// one. Iterations of a parallel loop see none of each other's; theirs are
+// written together when the loop ends.
+func (d *decider) applyIteration(r *run, index int) {
+	if raw, ok := r.loop.updates[index]; ok && index >= r.applied {
+		detail := &ctxDetail{Step: r.step, Gen: r.gen, Index: &index, Values: map[string]json.RawMessage{}}
+		if r.addUpdates(detail, raw); len(detail.Values) > 0 {
+			d.step(event.CtxUpdated, r.step, event.StatusContext, detail, r.entered)
+		}
+	}
 }
 
 func (d *decider) closeLoop(r *run) {

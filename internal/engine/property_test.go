@@ -71,7 +71,11 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 		}
 	default:
 		n := rapid.IntRange(0, 2).Draw(rt, "n")
-		h.end(past, c, h.success(c, json.RawMessage(fmt.Sprintf(`{"n":%d,"rows":[%d,%d]}`, n, n, n+1))))
+		updates := ""
+		if rapid.Bool().Draw(rt, "updates") {
+			updates = fmt.Sprintf(`,"_context_updates":{"ctx.v":%d,"iter.x":1}`, n)
+		}
+		h.end(past, c, h.success(c, json.RawMessage(fmt.Sprintf(`{"n":%d,"rows":[%d,%d]%s}`, n, n, n+1, updates))))
 	}
 }
 

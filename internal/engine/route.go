@@ -215,7 +215,9 @@ func (r *run) commandUpdates(detail *ctxDetail) {
 		return
 	}
 	for _, i := range slices.Sorted(maps.Keys(r.loop.updates)) {
-		r.addUpdates(detail, r.loop.updates[i])
+		if i >= r.applied {
+			r.addUpdates(detail, r.loop.updates[i])
+		}
 	}
 }
 

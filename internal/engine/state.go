@@ -100,6 +100,7 @@ type run struct {
 	openCmd int  // commands without an end
 
 	next, succeeded, faulted int // loops: first index not issued, iterations by end
+	applied                  int // sequential loops: iterations whose variables are written
 
 	updates json.RawMessage // context updates its command asked for
 	value   *scope.Value
