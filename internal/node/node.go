@@ -103,34 +103,39 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	return n, n.run(o, ln)
 }
 
-// run starts the node's goroutines. The worker stops first and the control
-// plane last, so that what the worker still reports is taken.
+// run starts the node's goroutines. Its edges, the worker and the API, stop
+// first and the control plane last, so that what the edges still report is
+// taken. A part that fails brings the others down.
 func (n *Node) run(o Options, ln net.Listener) error {
-	planeCtx, stopPlane := context.WithCancel(context.Background())
-	edgeCtx, stopEdge := context.WithCancel(planeCtx)
-	edge, edgeCtx2 := errgroup.WithContext(edgeCtx)
-	all, _ := errgroup.WithContext(planeCtx)
-	n.cancel, n.group = stopEdge, all
-	if n.worker != nil {
-		edge.Go(func() error { return n.worker.Run(edgeCtx2) })
-	}
+	var srv *api.Server
 	if ln != nil {
-		srv, err := api.New(api.Options{Plane: n.Plane, Version: o.Version, Logger: o.Logger, AllowedHosts: allowedHosts(ln, o.PublicURL)})
-		if err != nil {
-			stopEdge()
-			stopPlane()
+		var err error
+		if srv, err = api.New(api.Options{
+			Plane: n.Plane, Version: o.Version, Logger: o.Logger, AllowedHosts: allowedHosts(ln, o.PublicURL),
+		}); err != nil {
 			return err
 		}
-		edge.Go(func() error { return srv.Serve(edgeCtx2, ln) })
 	}
-	all.Go(func() error { return n.Plane.Run(planeCtx) })
+	all, failed := errgroup.WithContext(context.Background())
+	core, stopCore := context.WithCancel(context.Background())
+	stop, interrupt := context.WithCancel(failed)
+	edges, stop := errgroup.WithContext(stop)
+	n.group, n.cancel = all, interrupt
+
+	all.Go(func() error { return n.Plane.Run(core) })
 	for _, f := range n.background {
-		all.Go(func() error { return f(planeCtx) })
+		all.Go(func() error { return f(core) })
+	}
+	if n.worker != nil {
+		edges.Go(func() error { return n.worker.Run(stop) })
+	}
+	if srv != nil {
+		edges.Go(func() error { return srv.Serve(stop, ln) })
 	}
 	all.Go(func() error {
-		<-edgeCtx2.Done()
-		defer stopPlane()
-		return edge.Wait()
+		defer stopCore()
+		<-stop.Done()
+		return edges.Wait()
 	})
 	return nil
 }

@@ -160,6 +160,23 @@ func TestOneHeartbeatCarriesAllRunningCommands(t *testing.T) {
 	})
 }
 
+func TestShortLeasesAreRenewedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &plane{claim: func(r event.ClaimRequest) (*event.Command, error) {
+			cmd := command(r.EventID)
+			cmd.LeaseUntil = time.Now().Add(6 * time.Second)
+			return cmd, nil
+		}}
+		f := start(t, p, last(7*time.Second), func(o *worker.Options) { o.Heartbeat = time.Hour })
+		f.publish(t, 11)
+		elapse(8 * time.Second)
+		if len(p.beats) != 3 {
+			t.Errorf("%d heartbeats in seven seconds of a lease of six, want one every two", len(p.beats))
+		}
+	})
+}
+
 func TestALostClaimStopsTheCommandWithoutAReport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

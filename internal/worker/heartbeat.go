@@ -11,6 +11,25 @@ import (
 // other tick of the loop from happening.
 const maxBeat = 10 * time.Second
 
+// shortestBeat bounds how often leases are renewed, however short they are or
+// seem: clocks of two machines differ.
+const shortestBeat = 500 * time.Millisecond
+
+// paceLocked makes sure that a lease is renewed three times before it ends,
+// also when the plane's leases are shorter than the worker was told.
+func (w *Worker) paceLocked(until time.Time) {
+	if until.IsZero() {
+		return
+	}
+	if d := max(until.Sub(w.options.Clock())/3, shortestBeat); d < w.pace {
+		w.pace = d
+		select {
+		case w.paced <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // beatUntil renews the leases of all running commands, and keeps the bus from
 // delivering their notifications again, until ctx ends.
 func (w *Worker) beatUntil(ctx context.Context) {
@@ -22,6 +41,10 @@ func (w *Worker) beatUntil(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.paced:
+			w.mu.Lock()
+			beat.Reset(w.pace)
+			w.mu.Unlock()
 		case <-beat.C:
 			w.beat(ctx)
 		case <-progress.C:

@@ -29,6 +29,7 @@ func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *ta
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t.lease = w.leaseLocked(cmd.LeaseUntil)
+	w.paceLocked(cmd.LeaseUntil)
 	w.tasks[t] = struct{}{}
 	return ctx, t
 }

@@ -129,9 +129,11 @@ type Worker struct {
 
 	claimFailures atomic.Int32  // in a row
 	freed         chan struct{} // a slot may be free; for the puller
+	paced         chan struct{} // pace changed; for the heartbeat
 
 	mu       sync.Mutex // guards everything below
 	free     int
+	pace     time.Duration // between heartbeats
 	draining bool
 	idle     chan struct{} // closed once draining and all slots are free
 	tasks    map[*task]struct{}
@@ -145,8 +147,8 @@ func New(o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		options: o, log: o.Logger.With("worker", o.ID),
-		freed: make(chan struct{}, 1), idle: make(chan struct{}),
-		free: o.Slots, tasks: make(map[*task]struct{}, o.Slots),
+		freed: make(chan struct{}, 1), paced: make(chan struct{}, 1), idle: make(chan struct{}),
+		free: o.Slots, pace: o.Heartbeat, tasks: make(map[*task]struct{}, o.Slots),
 	}
 	w.runs, w.stopRuns = context.WithCancelCause(context.Background())
 	w.calls, w.stopCalls = context.WithCancel(context.Background())
