@@ -52,7 +52,11 @@ func TestServerKilledInTheMiddleOfALoop(t *testing.T) {
 			if err := second.Wait(patience); err != nil {
 				t.Errorf("server after SIGTERM: %v", err)
 			}
-			everyIteration(t, prove(t, s.open(), id))
+			p := prove(t, s.open(), id)
+			everyIteration(t, p)
+			if p.reclaims == 0 {
+				t.Error("no claim of the killed server was taken over: the test killed too late to show anything")
+			}
 		})
 	}
 }
