@@ -2,11 +2,15 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -48,7 +52,7 @@ func decode(r *http.Request, v any, optional bool) error {
 		return event.Errorf(event.BadRequest, "the request body is empty: want a JSON object")
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return malformed(body, err)
+		return malformed(body, v, err)
 	}
 	return nil
 }
@@ -60,21 +64,74 @@ func unreadable(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return event.Errorf(event.BadRequest, "the request body ended early")
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// Unlike the others this may go better the next time.
+		return event.Errorf(event.Unavailable, "the request body took too long to arrive")
+	}
 	return event.Errorf(event.BadRequest, "read the request body: %w", err)
 }
 
-func malformed(body []byte, err error) error {
+// malformed says what is wrong with a body that v could not be read from.
+func malformed(body []byte, v any, err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line, col := position(body, e.Offset)
 		return event.Errorf(event.BadRequest, "malformed JSON at line %d, column %d (offset %d): %v", line, col, e.Offset, e)
 	}
+	place, err := blame(body, reflect.TypeOf(v).Elem())
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if e.Field == "" {
-			return event.Errorf(event.Invalid, "want a JSON object, got %s", e.Value)
+		place = cmp.Or(place, e.Field) // a key in other case, or sent twice
+		want := kindName(e)
+		if place == "" {
+			want = "a JSON object"
 		}
-		return event.Errorf(event.Invalid, "%s: want %s, got %s", e.Field, kindName(e), e.Value)
+		err = fmt.Errorf("want %s, got %s", want, e.Value)
 	}
-	return event.Errorf(event.Invalid, "%v", err)
+	if place == "" {
+		return event.Errorf(event.Invalid, "%w", err)
+	}
+	return event.Errorf(event.Invalid, "%s: %w", place, err)
+}
+
+var readsItself = reflect.TypeFor[json.Unmarshaler]()
+
+// blame finds the first member a value of type t could not be read from, as in
+// events[2].step, and why. encoding/json names no place when a type that reads
+// itself refuses, and Go's names when a struct is embedded.
+func blame(body []byte, t reflect.Type) (place string, err error) {
+	if err = json.Unmarshal(body, reflect.New(t).Interface()); err == nil || reflect.PointerTo(t).Implements(readsItself) {
+		return "", err
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(body, &members) // what is no object has no members
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			raw, sent := members[name]
+			if name == "" || !sent {
+				continue
+			}
+			if within, err := blame(raw, f.Type); err != nil {
+				return below(name, within), err
+			}
+		}
+	case reflect.Slice:
+		var items []json.RawMessage
+		_ = json.Unmarshal(body, &items)
+		for i, raw := range items {
+			if within, err := blame(raw, t.Elem()); err != nil {
+				return below(fmt.Sprintf("[%d]", i), within), err
+			}
+		}
+	}
+	return "", err
+}
+
+func below(place, within string) string {
+	if within == "" || within[0] == '[' {
+		return place + within
+	}
+	return place + "." + within
 }
 
 func kindName(e *json.UnmarshalTypeError) string {

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/control"
@@ -22,6 +23,8 @@ type executeBody struct {
 	Dedup        value    `json:"dedup"`
 }
 
+var poolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 func (b executeBody) check() error {
 	if b.Path == "" && b.CatalogID == 0 {
 		return event.Errorf(event.Invalid, "either path or catalog_id is needed")
@@ -31,6 +34,12 @@ func (b executeBody) check() error {
 	default:
 		return event.Errorf(event.Invalid, "resource_kind: want playbook or agent, got %q", b.ResourceKind)
 	}
+	// A pool that cannot be part of a subject has no workers and never will.
+	if b.Pool != "" && !poolName.MatchString(b.Pool) {
+		e := event.Errorf(event.Invalid, "execution_pool: worker pool %q cannot be used", b.Pool)
+		e.Remedy = "use up to 64 letters, digits, - and _"
+		return e
+	}
 	// Starting twice what was meant to start once is worse than not starting.
 	if len(b.Dedup) > 0 {
 		e := event.Errorf(event.Invalid, "dedup: this server does not de-duplicate starts")
@@ -38,6 +47,14 @@ func (b executeBody) check() error {
 		return e
 	}
 	return nil
+}
+
+// missing says which version was asked for, since the path alone may exist.
+func (b executeBody) missing(err error) error {
+	if b.CatalogID != 0 || b.Version == 0 {
+		return err
+	}
+	return renamed(err, "Playbook not found: %s version %d", b.Path, b.Version)
 }
 
 type executeAnswer struct {
@@ -68,7 +85,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 		Trace:             json.RawMessage(body.Trace),
 	})
 	if err != nil {
-		return err
+		return body.missing(err)
 	}
 	return respond(w, executeAnswer{event.StringID(a.ExecutionID), a.Status, a.CommandsGenerated})
 }

@@ -169,6 +169,8 @@ func TestLogIsReadByTailPageAndPosition(t *testing.T) {
 		"/api/executions/5/events?after=10&limit=3":                    {11, 12, 13},
 		"/api/executions/5/events?after=9999":                          {},
 		"/api/executions/5/events?page=1&page_size=2":                  {1, 2},
+		"/api/executions/5/events?event_type=step.enter&limit=2":       {1, 1001},
+		"/api/executions/5/events?event_type=step.enter&after=1001":    {2001},
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +187,16 @@ func TestLogIsReadByTailPageAndPosition(t *testing.T) {
 	a = ask(t, srv, "GET", "/api/executions/5/events?after=10&limit=3", "")
 	if a.field(t, "next_after") != json.Number("13") || a.field(t, "last_seq") != json.Number("2500") || a.field(t, "has_more") != true {
 		t.Errorf("position: %v %v %v", a.field(t, "next_after"), a.field(t, "last_seq"), a.field(t, "has_more"))
+	}
+	// Whoever follows next_after gets each wanted event once and comes to an end.
+	var walked []int64
+	for after, more, tries := "0", true, 0; more && tries < 5; tries++ {
+		a = ask(t, srv, "GET", "/api/executions/5/events?event_type=step.enter&limit=2&after="+after, "")
+		walked = append(walked, seqs(t, a)...)
+		after, more = a.field(t, "next_after").(json.Number).String(), a.field(t, "has_more").(bool)
+	}
+	if diff := cmp.Diff([]int64{1, 1001, 2001}, walked); diff != "" {
+		t.Errorf("walk (-want +got):\n%s", diff)
 	}
 	ask(t, srv, "GET", "/api/executions/6/events", "").wantError(t, 404, "Execution not found: 6")
 	ask(t, srv, "GET", "/api/executions/5?include_events=maybe", "").wantError(t, 422, "include_events")

@@ -52,6 +52,10 @@ func TestExecuteUnderstandsEveryGenerationOfClients(t *testing.T) {
 	ask(t, srv, "POST", "/api/execute", `{"path":"a","resource_kind":"mcp"}`).wantError(t, 422, "resource_kind")
 	ask(t, srv, "POST", "/api/execute", `{"path":"a","dedup":{"key":"k"}}`).wantError(t, 422, "dedup")
 	ask(t, srv, "POST", "/api/execute", `{"path":"a"}`).wantError(t, 404, "Playbook not found: a")
+	ask(t, srv, "POST", "/api/execute", `{"path":"a","version":7}`).wantError(t, 404, "Playbook not found: a version 7")
+	for _, pool := range []string{" ", "a.b", "a b", "x>", "*", strings.Repeat("p", 65)} {
+		ask(t, srv, "POST", "/api/execute", fmt.Sprintf(`{"path":"a","execution_pool":%q}`, pool)).wantError(t, 422, "execution_pool")
+	}
 }
 
 func recorder(got *event.Report) *apitest.Plane {
@@ -98,6 +102,10 @@ func TestSingleEventHonoursNamesAliasesAndDefaults(t *testing.T) {
 		},
 		{
 			"time without a zone", `{"execution_id":5,"step":"s","event_type":"e","created_at":"2026-01-02T03:04:05.123456"}`,
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
+		},
+		{
+			"time as Python prints it", `{"execution_id":5,"step":"s","event_type":"e","created_at":"2026-01-02 03:04:05.123456"}`,
 			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
 		},
 	} {
@@ -283,4 +291,32 @@ func FuzzBodies(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestARefusalNamesTheMemberAsItWasSent(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, &apitest.Plane{}, nil)
+	for _, tc := range []struct{ path, body, want string }{
+		{"/api/execute", `{"catalog_id":"x"}`, `catalog_id: invalid id "x"`},
+		{"/api/execute", `{"path":7,"payload":{}}`, "path: want a string, got number"},
+		{"/api/execute", `{"path":"a","workload":[]}`, "workload: want a JSON object, got a list"},
+		{"/api/execute", `{"path":"a","version":99999999999}`, "version: want a positive integer"},
+		{"/api/execute", `{"PATH":7}`, "path: want a string, got number"},
+		{"/api/execute", `[]`, "want a JSON object, got array"},
+		{"/api/events", `{"execution_id":1.5}`, "execution_id: invalid id 1.5"},
+		{"/api/events", `{"execution_id":1,"step":3}`, "step: want a string, got number"},
+		{"/api/events", `{"execution_id":1,"event_ids":[1,true]}`, "event_ids[1]: invalid id true"},
+		{"/api/events", `{"execution_id":1,"actionable":"no"}`, "actionable: want a boolean, got string"},
+		{"/api/events", `{"execution_id":1,"eager":"x"}`, "eager: want a number of commands"},
+		{"/api/events/batch", `{"execution_id":1,"events":{}}`, "events: want a list, got object"},
+		{"/api/events/batch", `{"execution_id":1,"events":[{},"x"]}`, "events[1]: want an object, got string"},
+		{"/api/events/batch", `{"execution_id":1,"events":[{},{"created_at":"yesterday"}]}`, "events[1].created_at: want an RFC 3339 time"},
+		{"/api/commands/heartbeat", `{"commands":[{"event_id":"x"}]}`, `commands[0].event_id: invalid id "x"`},
+	} {
+		a := ask(t, srv, "POST", tc.path, tc.body)
+		a.wantError(t, 422, tc.want)
+		if got := a.field(t, "error").(string); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s %s: %s", tc.path, tc.body, got)
+		}
+	}
 }

@@ -22,9 +22,9 @@ func (v *version) UnmarshalJSON(b []byte) error {
 		*v = 0
 		return nil
 	}
-	n, err := strconv.Atoi(s)
+	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 1 {
-		return fmt.Errorf("version: want a positive integer or \"latest\", got %s", b)
+		return fmt.Errorf("want a positive integer or \"latest\", got %s", b)
 	}
 	*v = version(n)
 	return nil
@@ -74,8 +74,8 @@ func jsonKind(b []byte) string {
 	}
 }
 
-// instant is an RFC 3339 time. One without a zone, as older workers write it,
-// is UTC.
+// instant is an RFC 3339 time. Older workers write a blank for the T, or no
+// zone; a time without one is UTC.
 type instant time.Time
 
 func (t *instant) UnmarshalJSON(b []byte) error {
@@ -86,8 +86,8 @@ func (t *instant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("want an RFC 3339 time, got %s", jsonKind(b))
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00"} {
-		if parsed, err := time.Parse(layout, s); err == nil {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
+		if parsed, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
 			*t = instant(parsed.UTC())
 			return nil
 		}
@@ -107,7 +107,7 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	default:
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {
-			return fmt.Errorf("eager: want a number of commands, got %s", b)
+			return fmt.Errorf("want a number of commands, got %s", b)
 		}
 		*c = count(min(n, maxEager))
 	}

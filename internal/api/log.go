@@ -25,6 +25,7 @@ type selection struct {
 	paged     bool
 	page      int64
 	size      int64
+	after     int64 // position the client is at
 	since     event.ID
 	eventType event.Type
 }
@@ -72,6 +73,7 @@ func (s *Server) selectEvents(ctx context.Context, x store.Execution, sel select
 	if err != nil {
 		return nil, nil, err
 	}
+	base = max(base, sel.after)
 	skip := (sel.page - 1) * sel.size
 	if sel.eventType != "" {
 		events, total, err := s.filter(ctx, id, base, sel.eventType, skip, sel.size)
@@ -150,6 +152,9 @@ func (s *Server) executionEvents(w http.ResponseWriter, r *http.Request) error {
 	var events []event.Event
 	var pages *pagination
 	if sel.paged || sel.narrowed() {
+		if sel.after = after; !sel.paged {
+			sel.size = limit
+		}
 		events, pages, err = s.selectEvents(r.Context(), x, sel)
 	} else {
 		events, err = s.opt.Plane.Events(r.Context(), x.ExecutionID, after, int(limit))
@@ -159,6 +164,9 @@ func (s *Server) executionEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	if n := len(events); n > 0 {
 		after = events[n-1].Seq
+	}
+	if !sel.paged && pages != nil && !pages.HasNext {
+		after = max(after, x.LastSeq) // what follows was looked at and not wanted
 	}
 	return writeLog(w, x, events, after, pages)
 }

@@ -1,9 +1,11 @@
 package api_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -95,6 +97,39 @@ func TestUnreadableBodiesAreRefusedWithTheirPlace(t *testing.T) {
 			ask(t, srv, "POST", "/api/execute", tc.body).wantError(t, tc.status, tc.part)
 		})
 	}
+}
+
+func TestABodyThatComesTooSlowlyMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	s, err := api.New(api.Options{Plane: &apitest.Plane{}, Timeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	defer func() { stop(); <-served }()
+
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /api/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%v, header %v", err, resp.Header)
+	}
+	answer{resp.StatusCode, resp.Header, string(body)}.wantError(t, 503, "took too long to arrive")
 }
 
 func TestErrorsCarryCodeReasonAndRemedy(t *testing.T) {
