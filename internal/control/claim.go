@@ -26,7 +26,11 @@ func (p *Plane) Claim(ctx context.Context, r event.ClaimRequest) (*event.Command
 	if err := p.overAlready(ctx, id, r.EventID); err != nil {
 		return nil, err
 	}
-	in := &claimInput{ticket: newTicket(), eventID: r.EventID, worker: r.WorkerID}
+	lease := p.o.QuietLease
+	if r.Heartbeats {
+		lease = p.o.Lease
+	}
+	in := &claimInput{ticket: newTicket(), eventID: r.EventID, worker: r.WorkerID, length: lease}
 	if err := p.ask(ctx, id, in); err != nil {
 		return nil, err
 	}
@@ -99,6 +103,7 @@ type claimInput struct {
 	ticket
 	eventID event.ID
 	worker  string
+	length  time.Duration // of the lease
 
 	command *engine.Command
 	lease   time.Time
@@ -119,7 +124,7 @@ func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 	if err != nil {
 		return err
 	}
-	e, err := ps.claim(c, in.worker, expired)
+	e, err := ps.claim(c, in.worker, expired, in.length)
 	switch {
 	case errors.Is(err, engine.ErrHeld):
 		in.command, in.lease = c, lease
@@ -128,7 +133,7 @@ func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 		return err
 	}
 	ps.add(e)
-	in.command, in.lease = c, ps.env.Now.Add(ps.p.o.Lease)
+	in.command, in.lease = c, ps.env.Now.Add(in.length)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func quiet(o *control.Options) {
 
 func claimFor(t *testing.T, p *running, eventID event.ID, worker string) *event.Command {
 	t.Helper()
-	cmd, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: worker})
+	cmd, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: worker, Heartbeats: true})
 	if err != nil {
 		t.Fatalf("claim for %s: %v", worker, err)
 	}
@@ -37,19 +38,19 @@ func TestAClaimIsExclusiveAndRepeatable(t *testing.T) {
 		if again.Meta.Attempt != first.Meta.Attempt || !again.LeaseUntil.Equal(first.LeaseUntil) || p.Stats().Appends != before {
 			t.Errorf("the repeated claim differs: %+v, then %+v", first, again)
 		}
-		_, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2"})
+		_, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "active_claim")
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, ExecutionID: id, WorkerID: "w2"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, ExecutionID: id, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.NotFound, "")
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, WorkerID: "w2"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.NotFound, "")
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, ExecutionID: 6, WorkerID: "w2"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: 5, ExecutionID: 6, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.NotFound, "")
 
 		if _, err := p.Report(t.Context(), success(r.ids.Next(), "w1", 0, first)); err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "")
 		r.verify(id)
 	})
@@ -108,7 +109,7 @@ func TestHeartbeatsKeepALeaseThatTheLogBelievesExpired(t *testing.T) {
 				t.Fatalf("heartbeat: %+v, %v", beats, err)
 			}
 		}
-		_, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2"})
+		_, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "active_claim")
 		if again := claimFor(t, p, eventID, "w1"); again.Meta.Attempt != 1 {
 			t.Errorf("attempt is %d, want the same claim", again.Meta.Attempt)
@@ -119,9 +120,57 @@ func TestHeartbeatsKeepALeaseThatTheLogBelievesExpired(t *testing.T) {
 		if _, err := p.Report(t.Context(), note); err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "active_claim")
 	})
+}
+
+func TestAWorkerWithoutHeartbeatsIsGivenTime(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil, quiet)
+		r.register(p, single)
+		id := r.start(p, "test/single")
+		eventID := r.pending()[0].EventID
+		cmd, err := p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "old"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
+		wantCode(t, err, event.Conflict, "active_claim")
+		time.Sleep(19 * time.Minute)
+		// Heartbeats may also come as events; they leave nothing in the log.
+		for range 4 { // beyond the lease of the claim
+			if _, err := p.Report(t.Context(), heartbeatEvent(cmd)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w2", Heartbeats: true})
+		wantCode(t, err, event.Conflict, "active_claim")
+		if _, err := p.Report(t.Context(), success(r.ids.Next(), "old", 0, cmd)); err != nil {
+			t.Fatal(err)
+		}
+		events, err := r.store.Events(t.Context(), id, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Type == event.CommandHeartbeat {
+				t.Error("a heartbeat was stored as an event")
+			}
+		}
+		r.verify(id)
+	})
+}
+
+func heartbeatEvent(cmd *event.Command) event.Report {
+	payload, _ := json.Marshal(map[string]string{"command_id": cmd.Meta.CommandID})
+	return event.Report{
+		ExecutionID: cmd.ExecutionID, WorkerID: "old",
+		Events: []event.Incoming{{Type: event.CommandHeartbeat, Step: cmd.NodeName, Payload: payload}},
+	}
 }
 
 func TestLeasesEndedByTheStoreCanBeTakenOverAtOnce(t *testing.T) {
@@ -175,7 +224,7 @@ func TestAReleasedCommandIsAnnouncedAndCanBeClaimedByAnother(t *testing.T) {
 		if err := p.Release(t.Context(), event.Heartbeat{EventID: eventID, WorkerID: "w1", Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w3"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: eventID, WorkerID: "w3", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "active_claim")
 	})
 }
@@ -218,7 +267,7 @@ func TestAReplicaWithAnOldStateDoesNotRefuseWhatTheLogAllows(t *testing.T) {
 		}
 		// a is behind now: a claim by the worker it believes to be the holder
 		// must not be answered from memory.
-		_, err := a.Claim(context.Background(), event.ClaimRequest{EventID: second.EventID, ExecutionID: id, WorkerID: "w"})
+		_, err := a.Claim(context.Background(), event.ClaimRequest{EventID: second.EventID, ExecutionID: id, WorkerID: "w", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "already_terminal")
 	})
 }

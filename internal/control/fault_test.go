@@ -157,7 +157,7 @@ func TestClaimsOfOnePassDoNotOverrideEachOther(t *testing.T) {
 		for i := range cap(results) {
 			go func() {
 				_, err := p.Claim(context.Background(), event.ClaimRequest{
-					EventID: eventID, ExecutionID: id, WorkerID: string(rune('a' + i)),
+					EventID: eventID, ExecutionID: id, WorkerID: string(rune('a' + i)), Heartbeats: true,
 				})
 				results <- err
 			}()

@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
@@ -93,7 +94,7 @@ func (ps *pass) give(c *engine.Command, worker string) (e event.Event, appended,
 		ps.plan.Handover(ps.state, c, worker, lease, ps.env.Now)
 		return event.Event{}, false, true
 	}
-	e, err := ps.claim(c, worker, slices.Contains(ps.expired, c))
+	e, err := ps.claim(c, worker, slices.Contains(ps.expired, c), ps.p.o.Lease)
 	if err != nil {
 		return event.Event{}, false, false
 	}
@@ -105,12 +106,12 @@ func (ps *pass) give(c *engine.Command, worker string) (e event.Event, appended,
 
 // claim makes a claim event. expired tells that the projection says the lease
 // is over although the fold still believes in it.
-func (ps *pass) claim(c *engine.Command, worker string, expired bool) (event.Event, error) {
+func (ps *pass) claim(c *engine.Command, worker string, expired bool, lease time.Duration) (event.Event, error) {
 	env := ps.env
 	if expired && held(c.Status) && !env.Now.After(c.LeaseUntil) {
 		env.Now = c.LeaseUntil.Add(1)
 	}
-	e, err := engine.Claim(ps.state, c, worker, ps.env.Now.Add(ps.p.o.Lease), env)
+	e, err := engine.Claim(ps.state, c, worker, ps.env.Now.Add(lease), env)
 	if err == nil {
 		e.CreatedAt = ps.env.Now
 	}

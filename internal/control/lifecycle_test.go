@@ -66,7 +66,7 @@ func TestCancellingEndsCommandsAndTellsWorkers(t *testing.T) {
 		if err != nil || !beats[0].Cancel {
 			t.Errorf("heartbeat: %+v, %v", beats, err)
 		}
-		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: waiting[1].EventID, WorkerID: "w"})
+		_, err = p.Claim(t.Context(), event.ClaimRequest{EventID: waiting[1].EventID, WorkerID: "w", Heartbeats: true})
 		wantCode(t, err, event.Conflict, "execution_cancelled")
 		if _, err := p.Report(t.Context(), success(r.ids.Next(), "w", 1, cmd)); err != nil {
 			t.Errorf("a late report is refused: %v", err)

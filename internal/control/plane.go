@@ -37,6 +37,7 @@ type Options struct {
 	ServerURL string // put into notifications: where workers claim
 
 	Lease           time.Duration // 60 s: how long a claim holds without a heartbeat
+	QuietLease      time.Duration // 30 min: the lease of a worker that sends no heartbeats
 	Republish       time.Duration // 2 s: age after which a pending command is announced again
 	Sweep           time.Duration // 1 s: how often pending and expired commands are looked for
 	Recover         time.Duration // 30 s: silence after which an open execution is decided again
@@ -55,6 +56,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Lease = orDefault(o.Lease, time.Minute)
+	o.QuietLease = orDefault(o.QuietLease, 30*time.Minute)
 	o.Republish = orDefault(o.Republish, 2*time.Second)
 	o.Sweep = orDefault(o.Sweep, time.Second)
 	o.Recover = orDefault(o.Recover, 30*time.Second)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer,
 	if r.ExecutionID == 0 {
 		return event.ReportAnswer{}, event.Errorf(event.Invalid, "execution_id is required to report events")
 	}
-	in := &reportInput{ticket: newTicket(), worker: r.WorkerID, eager: min(r.Eager, maxEager)}
+	in := &reportInput{ticket: newTicket(), execution: r.ExecutionID, worker: r.WorkerID, eager: min(r.Eager, maxEager)}
 	in.incoming = slices.Clone(r.Events)
 	in.minted = make([]bool, len(in.incoming))
 	in.ans = event.ReportAnswer{Status: "ok", EventIDs: make([]event.ID, len(in.incoming))}
@@ -31,6 +32,12 @@ func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer,
 			in.incoming[i].EventID, in.minted[i] = p.o.IDs(), true
 		}
 		in.ans.EventIDs[i] = in.incoming[i].EventID
+	}
+	if err := p.beatsOf(ctx, in); err != nil {
+		return event.ReportAnswer{}, err
+	}
+	if len(in.beats) == len(in.incoming) && in.eager == 0 {
+		return in.ans, nil
 	}
 	ask := p.ask
 	if p.local != nil && r.WorkerID == p.local.ID() {
@@ -44,11 +51,13 @@ func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer,
 
 type reportInput struct {
 	ticket
-	worker   string
-	incoming []event.Incoming
-	minted   []bool // the id of incoming[i] is ours, so it cannot be in the log
-	eager    int
+	execution event.ID
+	worker    string
+	incoming  []event.Incoming
+	minted    []bool // the id of incoming[i] is ours, so it cannot be in the log
+	eager     int
 
+	beats  []int // heartbeats, which renew a lease and are not stored
 	held   []int // claims reported again, which are not stored: their id is 0
 	handed []*engine.Command
 	ans    event.ReportAnswer
@@ -66,7 +75,7 @@ func (in *reportInput) apply(ctx context.Context, ps *pass) error {
 	}
 	for i := range events {
 		e := &events[i]
-		if slices.Contains(in.held, i) {
+		if slices.Contains(in.held, i) || slices.Contains(in.beats, i) {
 			continue
 		}
 		if e.Type.IsCommandEnd() && (over[e.CommandID] || ps.ended(e)) {
@@ -83,6 +92,31 @@ func (in *reportInput) apply(ctx context.Context, ps *pass) error {
 		}
 	}
 	return nil
+}
+
+// beatsOf takes the heartbeats out of a report: some workers renew their leases
+// by events. They are no facts about the workflow and leave no trace in the log.
+func (p *Plane) beatsOf(ctx context.Context, in *reportInput) error {
+	var beats []event.Heartbeat
+	for i, e := range in.incoming {
+		if e.Type != event.CommandHeartbeat {
+			continue
+		}
+		in.beats = append(in.beats, i)
+		var d struct {
+			CommandID string `json:"command_id"`
+		}
+		for _, raw := range []json.RawMessage{e.Meta, e.Payload} {
+			if d.CommandID == "" && len(raw) > 0 {
+				_ = json.Unmarshal(raw, &d) // a note nobody can place renews nothing
+			}
+		}
+		if id := issuedBy(d.CommandID); id != 0 {
+			beats = append(beats, event.Heartbeat{EventID: id, ExecutionID: in.execution, WorkerID: in.worker})
+		}
+	}
+	_, err := p.Heartbeat(ctx, beats)
+	return err
 }
 
 // restamp gives the input's events new ids where the log holds a different
@@ -128,7 +162,7 @@ func (in *reportInput) claimed(ctx context.Context, ps *pass, i int, e event.Eve
 	if err != nil {
 		return e, err
 	}
-	claim, err := ps.claim(c, in.worker, expired)
+	claim, err := ps.claim(c, in.worker, expired, ps.p.o.QuietLease)
 	if errors.Is(err, engine.ErrHeld) {
 		in.held = append(in.held, i)
 		return e, nil

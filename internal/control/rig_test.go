@@ -238,7 +238,7 @@ func (w *crew) loop(ctx context.Context, sub bus.Subscription) {
 			return
 		}
 		n := d.Notification()
-		cmd, err := w.plane().Claim(ctx, event.ClaimRequest{EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.id})
+		cmd, err := w.plane().Claim(ctx, event.ClaimRequest{EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.id, Heartbeats: true})
 		switch event.CodeOf(err) {
 		case event.Unavailable:
 			_ = d.Nak(100 * time.Millisecond)

@@ -80,11 +80,13 @@ type ReportAnswer struct {
 }
 
 // ClaimRequest asks for the right to run a command. ExecutionID is a hint that
-// saves a look-up; 0 is fine.
+// saves a look-up; 0 is fine. Heartbeats promises that the lease will be
+// renewed while the command runs; a worker that cannot promise it gets a long one.
 type ClaimRequest struct {
 	EventID     ID     `json:"-"`
 	ExecutionID ID     `json:"execution_id,omitempty"`
 	WorkerID    string `json:"worker_id"`
+	Heartbeats  bool   `json:"heartbeats,omitempty"`
 }
 
 // Heartbeat renews the lease of one claimed command.

@@ -28,6 +28,7 @@ const (
 	CommandFailed    Type = "command.failed"
 	CommandCancelled Type = "command.cancelled"
 	CommandReleased  Type = "command.released"
+	CommandHeartbeat Type = "command.heartbeat"
 	CallDone         Type = "call.done"
 	CallError        Type = "call.error"
 )

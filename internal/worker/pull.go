@@ -91,7 +91,7 @@ func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
 	}
 	n := d.Notification()
 	cmd, err := w.options.Plane.Claim(w.calls, event.ClaimRequest{
-		EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID,
+		EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID, Heartbeats: true,
 	})
 	if err == nil && cmd == nil {
 		err = event.Errorf(event.Internal, "the claim was granted without a command")
