@@ -94,7 +94,11 @@ func (ps *pass) give(c *engine.Command, worker string) (e event.Event, appended,
 		ps.plan.Handover(ps.state, c, worker, lease, ps.env.Now)
 		return event.Event{}, false, true
 	}
-	e, err := ps.claim(c, worker, slices.Contains(ps.expired, c), ps.p.o.Lease)
+	expired := slices.Contains(ps.expired, c)
+	if expired && slices.Contains(ps.changed, c) {
+		return event.Event{}, false, false // in this very pass somebody took it over, or its holder was heard of
+	}
+	e, err := ps.claim(c, worker, expired, ps.p.o.Lease)
 	if err != nil {
 		return event.Event{}, false, false
 	}

@@ -154,7 +154,7 @@ func (in *reportInput) ingest(ctx context.Context, ps *pass) ([]event.Event, err
 // it themselves. A claim this worker holds already is left out.
 func (in *reportInput) claimed(ctx context.Context, ps *pass, i int, e event.Event) (event.Event, error) {
 	c := ps.state.CommandByEvent(issuedBy(e.CommandID))
-	if c == nil || in.worker == "" {
+	if c == nil || in.worker == "" || c.Worker == in.worker && event.IsFinal(c.Status) {
 		in.held = append(in.held, i)
 		return e, nil
 	}

@@ -133,17 +133,25 @@ func (s *State) stepOf(name string) *step {
 	return st
 }
 
+// runsOf is how often a step was entered.
+func (s *State) runsOf(name string) int {
+	if st, ok := s.steps[name]; ok {
+		return st.runs
+	}
+	return 0
+}
+
 // applyEnter starts a run. Only the control plane's own step.enter counts:
 // workers of other makes send one as a note.
 func (s *State) applyEnter(e *event.Event) Effect {
 	d := resultOf[enterDetail](e)
-	st := s.stepOf(e.NodeName)
-	if e.WorkerID != "" || d.Gen != st.runs+1 {
+	if e.WorkerID != "" || d.Gen != s.runsOf(e.NodeName)+1 {
 		return Effect{Ignored: IgnoredForeign}
 	}
+	st := s.stepOf(e.NodeName)
 	r := &run{step: st.name, gen: d.Gen, entered: e.EventID, epoch: s.epoch}
 	if d.Expected != nil {
-		n := *d.Expected
+		n := len(d.Items)
 		r.loop = &loopRun{
 			iterator: d.Iterator, parallel: d.Mode == "parallel", window: d.MaxInFlight,
 			items: d.Items, shared: d.Vars, marks: make([]mark, n), results: make([]json.RawMessage, n),
@@ -198,12 +206,12 @@ func (s *State) applyExit(e *event.Event) Effect {
 
 func (s *State) applyStepFailed(e *event.Event) Effect {
 	d := resultOf[endDetail](e)
-	st := s.stepOf(e.NodeName)
 	r := s.currentRun(e.NodeName, d.Gen)
 	switch {
 	case e.WorkerID != "":
 		return Effect{Ignored: IgnoredForeign}
-	case r == nil && d.Gen == st.runs+1: // it failed before it could be entered
+	case r == nil && d.Gen == s.runsOf(e.NodeName)+1: // it failed before it could be entered
+		st := s.stepOf(e.NodeName)
 		r = &run{step: st.name, gen: d.Gen, entered: e.EventID, epoch: s.epoch}
 		s.begin(st, r)
 	case r == nil:
@@ -267,6 +275,7 @@ func (s *State) finish(r *run, p phase, e *event.Event) {
 func (r *run) failureValue() *scope.Value {
 	info := scope.Info{Failed: true, Error: r.errRaw}
 	if r.value != nil {
+		info.Loop = r.value.Info().Loop
 		return scope.Step(r.value.JSON(), info)
 	}
 	d := jinja.NewDict(2)

@@ -26,7 +26,7 @@ func (s *State) applyIssued(e *event.Event) Effect {
 		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
 	}
 	s.touch(r).openCmd++
-	if r.loop != nil && d.Index != nil && *d.Index < len(r.loop.marks) {
+	if r.loop != nil && d.Index != nil && *d.Index >= 0 && *d.Index < len(r.loop.marks) {
 		c.Index = *d.Index
 		at(s, r.loop.marks, c.Index, wasIssued)
 		r.next = max(r.next, c.Index+1)
@@ -69,10 +69,14 @@ func (s *State) applyCommand(e *event.Event) Effect {
 	}
 	switch t {
 	case event.CommandStarted:
+		if c.Status != event.StatusClaimed { // only a claim gives the right to run
+			return Effect{Ignored: IgnoredForeign}
+		}
 		s.touchCommand(c).Status = event.StatusRunning
 		return Effect{Command: c}
 	case event.CallDone:
-		s.touchCommand(c).data = callOf(e).userData()
+		d := callOf(e)
+		s.touchCommand(c).data, c.errRaw = d.Data, d.Error
 		return Effect{}
 	}
 	s.end(c, e)
@@ -119,13 +123,16 @@ func (s *State) applyClaim(c *Command, e *event.Event) Effect {
 func (s *State) end(c *Command, e *event.Event) {
 	d := callOf(e)
 	s.touchCommand(c)
-	data := d.userData()
+	data := d.Data
 	if data == nil {
 		data = c.data
 	}
 	ok := e.Type.Canonical() == event.CommandCompleted && !isToolFailure(d.Status, e.Status)
-	c.EndedAt, c.vars, c.data = e.CreatedAt, nil, nil
-	var errRaw json.RawMessage
+	errRaw := d.Error
+	if len(errRaw) == 0 {
+		errRaw = c.errRaw
+	}
+	c.EndedAt, c.vars, c.data, c.errRaw = e.CreatedAt, nil, nil, nil
 	switch {
 	case ok:
 		c.Status = event.StatusCompleted
@@ -134,7 +141,7 @@ func (s *State) end(c *Command, e *event.Event) {
 		errRaw = encode(c.Error)
 	default:
 		c.Status = event.StatusFailed
-		if errRaw = d.errorRaw(); errRaw == nil {
+		if len(errRaw) == 0 {
 			errRaw = encode(firstOf(e.Error, "tool reported status "+firstOf(d.Status, "error")))
 		}
 		c.Error = errorText(errRaw)

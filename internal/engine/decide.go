@@ -39,14 +39,27 @@ type decider struct {
 	plan Plan
 }
 
-// run repeats the rules until none applies. The order matters: failures first,
+// run does everything that is due and, when nothing is left to do, ends the
+// execution. The final step, when there is one, comes before the end.
+func (d *decider) run() {
+	if len(d.s.order) == 0 {
+		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
+	}
+	d.settle()
+	if n, ok := d.finalStep(); ok {
+		d.enter(n, offer{cause: d.s.lastEventID})
+		d.settle()
+	}
+	if d.quiet() {
+		d.terminate()
+	}
+}
+
+// settle repeats the rules until none applies. The order matters: failures first,
 // because they may stop everything else; then loops, then the arcs of ended
 // runs, all of them before any waiting token is tested, because a join must
 // know every path that can still reach it.
-func (d *decider) run() {
-	if len(d.s.order) == 0 {
-		d.enter(d.p.nodes[d.p.pb.Entry], 0)
-	}
+func (d *decider) settle() {
 	for changed := true; changed && !d.s.Final(); {
 		changed = d.routeFailures()
 		changed = d.advanceLoops() || changed
@@ -55,7 +68,6 @@ func (d *decider) run() {
 			changed = d.enterOffered() || changed
 		}
 	}
-	d.finish()
 }
 
 // stopping tells whether a failure nobody handles has ended all new work.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -115,47 +116,6 @@ type terminalMeta struct {
 	By          string   `json:"cancelled_by,omitempty"`
 }
 
-// callDetail is the payload of a worker's event about a command, in every
-// shape workers send it.
-type callDetail struct {
-	CommandID string          `json:"command_id"`
-	Status    string          `json:"status"`
-	Error     json.RawMessage `json:"error"`
-	Data      json.RawMessage `json:"data"`
-	Updates   json.RawMessage `json:"context_updates"`
-	Result    *struct {
-		Status  string `json:"status"`
-		Context *struct {
-			Data  json.RawMessage `json:"data"`
-			Error json.RawMessage `json:"error"`
-		} `json:"context"`
-		Data json.RawMessage `json:"data"`
-	} `json:"result"`
-	Attempt int `json:"-"`
-}
-
-// userData is the tool's data within the payload; nil when it carries none.
-func (d *callDetail) userData() json.RawMessage {
-	switch {
-	case d.Result != nil && d.Result.Context != nil && d.Result.Context.Data != nil:
-		return d.Result.Context.Data
-	case d.Result != nil && d.Result.Data != nil:
-		return d.Result.Data
-	}
-	return d.Data
-}
-
-// errorRaw is the error within the payload: an object, a string, or nil.
-func (d *callDetail) errorRaw() json.RawMessage {
-	if len(d.Error) > 0 && string(d.Error) != "null" {
-		return d.Error
-	}
-	if d.Result != nil && d.Result.Context != nil {
-		return d.Result.Context.Error
-	}
-	return nil
-}
-
 // errorText is the message within an error value.
 func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 {
@@ -218,11 +178,14 @@ func envelope(status string, context json.RawMessage) json.RawMessage {
 	return append(b, '}')
 }
 
-// encode marshals a payload of ours, which cannot fail.
+// encode marshals a payload of ours, which cannot fail. Text stays as it is:
+// escaping < for HTML would make a stored value differ from the reported one.
 func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		panic("engine: encode own payload: " + err.Error())
 	}
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }

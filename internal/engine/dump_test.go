@@ -21,7 +21,8 @@ func (s *State) dump() string {
 			fmt.Fprintf(&b, " gen=%d %s applied=%d entered=%d ended=%d routed=%t handled=%t open=%d next=%d ok=%d bad=%d err=%q updates=%s",
 				r.gen, r.phase, r.applied, r.entered, r.ended, r.routed, r.handled, r.openCmd, r.next, r.succeeded, r.faulted, r.errText, r.updates)
 			if l := r.loop; l != nil {
-				fmt.Fprintf(&b, " loop items=%s marks=%v results=%s errors=%v shared=%s window=%d", l.items, l.marks, l.results, l.errors, l.shared, l.window)
+				fmt.Fprintf(&b, " loop items=%s marks=%v results=%s errors=%v updates=%v shared=%s window=%d",
+					l.items, l.marks, l.results, l.errors, l.updates, l.shared, l.window)
 			}
 		}
 		if st.result != nil {
@@ -30,10 +31,14 @@ func (s *State) dump() string {
 		b.WriteByte('\n')
 	}
 	for _, c := range s.OpenCommands() {
-		fmt.Fprintf(&b, "open %s %s worker=%s attempt=%d vars=%s\n", c.ID, c.Status, c.Worker, c.Attempt, c.vars)
+		fmt.Fprintf(&b, "open %s %s worker=%s attempt=%d vars=%s data=%s error=%s\n", c.ID, c.Status, c.Worker, c.Attempt, c.vars, c.data, c.errRaw)
 	}
 	for _, c := range s.Pending(1 << 30) {
 		fmt.Fprintf(&b, "pending %s\n", c.ID)
+	}
+	for _, id := range s.endRing {
+		c := s.ended[id].cmd
+		fmt.Fprintf(&b, "ended %s %s worker=%s attempt=%d error=%q\n", c.ID, c.Status, c.Worker, c.Attempt, c.Error)
 	}
 	for _, k := range sortedKeys(s.vars) {
 		fmt.Fprintf(&b, "var %s=%s\n", k, s.vars[k].raw)

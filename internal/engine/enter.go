@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
-	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/jinja"
 )
 
 // reasonStepRuns marks a step that ran more often than the limits allow.
@@ -15,19 +15,16 @@ const reasonStepRuns = "step_runs"
 
 // enter starts a new run of a step, unless its guard says no: then the step is
 // skipped and its arcs are followed as if it had ended without a result.
-func (d *decider) enter(n *node, cause event.ID) {
-	name := n.step.Name
-	gen := 1
-	if st := d.s.steps[name]; st != nil {
-		gen = st.runs + 1
-	}
+func (d *decider) enter(n *node, token offer) {
+	name, cause := n.step.Name, token.cause
+	gen := d.s.runsOf(name) + 1
 	if gen > d.p.limits.StepRuns {
 		d.fail(name, gen, reasonStepRuns, fmt.Sprintf(
 			"step %q ran %d times: a cycle of arcs has no way out (raise the limit or add an exit condition)", name, gen-1), cause)
 		return
 	}
 	if n.step.When != nil {
-		ok, err := n.step.When.Truth(names{s: d.s})
+		ok, err := n.step.When.Truth(names{s: d.s, extra: d.trigger(token)})
 		if err != nil {
 			d.fail(name, gen, "evaluate_error", fmt.Sprintf("step %q, when %q: %v", name, n.step.When.Source(), err), cause)
 			return
@@ -47,6 +44,15 @@ func (d *decider) enter(n *node, cause event.ID) {
 		d.step(event.StepEnter, name, event.StatusEntered, &enterDetail{Gen: gen}, cause)
 		d.issue(n, d.s.steps[name].cur, nil, d.s.commandVars(n.needs))
 	}
+}
+
+// trigger binds the event that led to a step, for its guard.
+func (d *decider) trigger(token offer) jinja.Vars {
+	st, ok := d.s.steps[token.from]
+	if !ok || st.cur == nil || st.cur.ended != token.cause {
+		return nil
+	}
+	return jinja.Vars{"event": st.cur.boundary()["event"]}
 }
 
 // issue emits a command of the run. index is nil outside loops.
@@ -95,31 +101,21 @@ func (d *decider) stepsFailed() (steps []string, first string) {
 	return steps, first
 }
 
-// finish ends the execution when nothing is left to do: no open command, no
-// run to route, no token that can move. The final step, when there is one,
-// runs first.
-func (d *decider) finish() {
+// quiet tells whether nothing is left to do: no open command and, unless a
+// failure has stopped everything else, no run to route and no waiting token.
+func (d *decider) quiet() bool {
 	s := d.s
 	if s.Final() || len(s.open) > 0 {
-		return
+		return false
 	}
-	if !d.stopping() && (len(s.unrouted) > 0 || len(s.loops) > 0 || len(s.offers) > 0) {
-		return
-	}
-	if n, ok := d.p.byName[d.p.pb.Executor.FinalStep]; ok && !d.hasRun(n.step) {
-		d.enter(n, s.lastEventID)
-		d.advanceLoops()
-		if len(s.open) > 0 {
-			return
-		}
-		d.routeFailures()
-	}
-	d.terminate()
+	return d.stopping() || len(s.unrouted) == 0 && len(s.loops) == 0 && len(s.offers) == 0
 }
 
-func (d *decider) hasRun(st *playbook.Step) bool {
-	rec, ok := d.s.steps[st.Name]
-	return ok && rec.runs > 0
+// finalStep is the executor's final step when its time has come: all else is
+// quiet and it has not run yet.
+func (d *decider) finalStep() (*node, bool) {
+	n, ok := d.p.byName[d.p.pb.Executor.FinalStep]
+	return n, ok && d.quiet() && d.s.runsOf(n.step.Name) == 0
 }
 
 // terminate emits the one terminal event.

@@ -70,7 +70,7 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 		in.Meta = nil
 	}
 	if len(in.Meta) > 0 {
-		if err := json.Unmarshal(in.Meta, &m); err != nil {
+		if err := json.Unmarshal(in.Meta, &m); err != nil && !json.Valid(in.Meta) {
 			return event.Errorf(event.Invalid, "meta of %s: %v", in.Type, err)
 		}
 	}
@@ -81,16 +81,22 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 		}
 	}
 	d.Attempt = m.Attempt
+	byReference := in.ResultKind == "ref" && in.ResultURI != "" || in.ResultKind == "refs" && len(in.EventIDs) > 0
+	if byReference && isToolFailure(d.Status) {
+		e.Status = event.StatusFailed // the payload, which says so, is not stored
+	}
 	e.Result = resultEnvelope(e.Status, in)
 	e.Meta = noteMeta(in)
 	e.CommandID = firstOf(m.CommandID, d.CommandID)
-	if raw := d.errorRaw(); len(raw) > 0 {
+	if raw := d.Error; len(raw) > 0 {
 		e.Error = errorText(raw)
 	}
 	if c, ok := s.commands[e.CommandID]; ok {
 		e.ParentEventID, e.NodeName, e.NodeType = c.EventID, c.Step, c.Kind
 	}
-	e.Detail = d
+	if !byReference { // else the fold sees what a reader of the log will see
+		e.Detail = d
+	}
 	return nil
 }
 

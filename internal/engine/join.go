@@ -37,14 +37,14 @@ func (d *decider) liveReach() bits {
 }
 
 // joinBlocked tells whether a token at t must wait: some upstream has not
-// delivered its own token and can still run. Arcs that close a cycle are never
-// waited for, and neither are paths that were decided against.
-func (d *decider) joinBlocked(t *node, live bits) bool {
-	for _, u := range t.up {
-		if d.p.isBackEdge(u, t.step.Index) || d.hasOffer(t.step.Name, d.p.nodes[u].step.Name) {
-			continue
-		}
-		if live.has(u) {
+// delivered its own token and can still do so in this round.
+func (d *decider) joinBlocked(t *node) bool {
+	if len(t.waits) == 0 {
+		return false
+	}
+	f := d.frontier()
+	for _, w := range t.waits {
+		if f.meets(w.live) && !d.hasOffer(t.step.Name, d.p.nodes[w.upstream].step.Name) {
 			return true
 		}
 	}
@@ -71,10 +71,10 @@ func (d *decider) enterOffered() bool {
 		if !d.offered(o.target) {
 			continue // entered on behalf of an earlier token
 		}
-		if len(n.up) > 1 && d.joinBlocked(n, d.liveReach()) {
+		if d.joinBlocked(n) {
 			continue
 		}
-		d.enter(n, o.cause)
+		d.enter(n, o)
 		changed = true
 	}
 	if changed || len(d.s.offers) == 0 || d.stopping() {
@@ -98,11 +98,12 @@ func (d *decider) releaseDeadlock() bool {
 	if len(d.s.open) > 0 || len(d.s.unrouted) > 0 || len(d.s.loops) > 0 {
 		return false
 	}
-	for _, n := range d.p.nodes {
-		if d.offered(n.step.Name) {
-			d.enter(n, 0)
-			return true
+	first := d.s.offers[0]
+	for _, o := range d.s.offers[1:] {
+		if d.p.byName[o.target].step.Index < d.p.byName[first.target].step.Index {
+			first = o
 		}
 	}
-	return false
+	d.enter(d.p.byName[first.target], first)
+	return true
 }

@@ -146,7 +146,8 @@ func (d *decider) window(st *playbook.Step) (int, error) {
 }
 
 // advanceLoops closes the loops that are done and keeps the others' windows
-// full. A failed iteration stops new ones, unless the step is best-effort.
+// full. A failed iteration stops new ones, unless the step is best-effort, and
+// so does a failure elsewhere, except in the final step.
 func (d *decider) advanceLoops() bool {
 	changed := false
 	for _, r := range d.s.loops {
@@ -160,7 +161,7 @@ func (d *decider) advanceLoops() bool {
 		case r.succeeded+r.faulted == total && r.openCmd == 0:
 			d.closeLoop(r)
 			changed = true
-		case !halted && !d.stopping():
+		case !halted && (!d.stopping() || r.step == d.p.pb.Executor.FinalStep):
 			changed = d.topUp(n, r) || changed
 		}
 	}

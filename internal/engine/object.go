@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -46,10 +47,14 @@ func (o *object) merge(obj json.RawMessage) {
 	if len(obj) <= 2 {
 		return
 	}
+	members := bytes.TrimSpace(obj[1 : len(obj)-1])
+	if len(members) == 0 {
+		return
+	}
 	if len(o.b) > 1 {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(o.b, obj[1:len(obj)-1]...)
+	o.b = append(o.b, members...)
 }
 
 func (o *object) bytes() json.RawMessage { return append(o.b, '}') }

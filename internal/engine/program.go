@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/playbook"
@@ -31,8 +32,9 @@ type Program struct {
 // node is one step in the graph.
 type node struct {
 	step       *playbook.Step
-	up         []int // distinct steps with an arc to this one, ascending
-	reach      bits  // steps reachable by one or more arcs
+	up, down   []int  // distinct steps with an arc to this one, ascending, and those it leads to
+	reach      bits   // steps reachable by one or more arcs
+	waits      []wait // what a token waits for here, when there are several upstreams
 	toolConfig json.RawMessage
 	args       json.RawMessage
 	needs      needs
@@ -78,48 +80,26 @@ func (l Limits) withDefaults() Limits {
 // Playbook is the document the program was made from.
 func (p *Program) Playbook() *playbook.Playbook { return p.pb }
 
-// link fills upstreams and the transitive closure of the arcs.
+// link fills the neighbours of each step, what it reaches and what it waits for.
 func (p *Program) link() error {
-	n := len(p.nodes)
-	direct := make([]bits, n)
 	for i, nd := range p.nodes {
-		direct[i] = newBits(n)
 		for _, a := range nd.step.Arcs {
 			t, ok := p.byName[a.Target]
 			if !ok {
 				return fmt.Errorf("step %q leads to %q, which does not exist", nd.step.Name, a.Target)
 			}
-			if !direct[i].has(t.step.Index) {
-				direct[i].add(t.step.Index)
+			if !slices.Contains(nd.down, t.step.Index) {
+				nd.down = append(nd.down, t.step.Index)
 				t.up = append(t.up, i)
 			}
 		}
 	}
-	for i := range p.nodes {
-		p.nodes[i].reach = closure(direct, i)
+	for _, nd := range p.nodes {
+		nd.reach = p.downwards(nd.down, func(arc) bool { return true })
 	}
+	p.planJoins()
 	return nil
 }
-
-// closure is the set of nodes reachable from i by at least one arc.
-func closure(direct []bits, i int) bits {
-	seen := newBits(len(direct))
-	stack := []int{i}
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for t := range direct {
-			if direct[at].has(t) && !seen.has(t) {
-				seen.add(t)
-				stack = append(stack, t)
-			}
-		}
-	}
-	return seen
-}
-
-// isBackEdge tells whether the arc from u to t closes a cycle.
-func (p *Program) isBackEdge(u, t int) bool { return u == t || p.nodes[t].reach.has(u) }
 
 // bits is a set of step indexes.
 type bits []uint64
@@ -131,4 +111,13 @@ func (b bits) union(o bits) {
 	for i := range b {
 		b[i] |= o[i]
 	}
+}
+
+func (b bits) meets(o bits) bool {
+	for i := range b {
+		if b[i]&o[i] != 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -44,7 +44,7 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 		rt.Fatalf("stuck: nothing is open and nothing has ended\n%s", h.state.dump())
 	}
 	c := open[rapid.IntRange(0, len(open)-1).Draw(rt, "command")]
-	switch rapid.IntRange(0, 9).Draw(rt, "what") {
+	switch rapid.IntRange(0, 10).Draw(rt, "what") {
 	case 0:
 		if e, err := Claim(h.state, c, rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker"), h.now.Add(time.Minute), h.env()); err == nil {
 			h.input(e)
@@ -68,6 +68,10 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 		e.WorkerID = "somebody else"
 		if c.Attempt > 0 {
 			h.input(e)
+		}
+	case 5:
+		if c.Worker != "" {
+			h.input(Release(h.state, c, h.env()))
 		}
 	default:
 		n := rapid.IntRange(0, 2).Draw(rt, "n")
@@ -116,7 +120,11 @@ func (h *host) checkEnds(rt *rapid.T, src string) {
 func genPlaybook(rt *rapid.T) string {
 	n := rapid.IntRange(1, 6).Draw(rt, "steps")
 	var b strings.Builder
-	b.WriteString("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: random}\nworkload: {k: 1}\nworkflow:\n")
+	b.WriteString("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: random}\nworkload: {k: 1}\n")
+	if rapid.IntRange(0, 3).Draw(rt, "final") == 0 {
+		fmt.Fprintf(&b, "executor: {spec: {final_step: s%d}}\n", rapid.IntRange(0, n-1).Draw(rt, "final step"))
+	}
+	b.WriteString("workflow:\n")
 	for i := range n {
 		fmt.Fprintf(&b, "  - step: s%d\n", i)
 		if rapid.IntRange(0, 4).Draw(rt, "tool") > 0 || i == n-1 {

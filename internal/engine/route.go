@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,7 +42,7 @@ func (d *decider) routeEnded() bool {
 // variables the step sets, which arcs fired and why, and the tokens they left.
 func (d *decider) route(r *run) {
 	n := d.p.byName[r.step]
-	extra := d.boundary(r, n)
+	extra := r.boundary()
 	if r.phase == completed {
 		d.setVars(r, n.step.Set, "", extra)
 	}
@@ -60,6 +61,11 @@ func (d *decider) route(r *run) {
 		return
 	}
 	detail.Handled = r.phase == failed && len(fired) > 0
+	for _, a := range n.step.Arcs {
+		if !slices.Contains(detail.Matched, a.Target) && !slices.Contains(detail.Skipped, a.Target) {
+			detail.Skipped = append(detail.Skipped, a.Target)
+		}
+	}
 	for _, a := range fired {
 		d.setVars(r, a.Set, a.Target, extra)
 	}
@@ -68,6 +74,8 @@ func (d *decider) route(r *run) {
 }
 
 // evalArcs returns the arcs that fire. A failed run sees only its error arcs.
+// A condition that cannot be evaluated fails the run, unless the run left no
+// result to look at: then the condition does not hold.
 func (d *decider) evalArcs(r *run, n *node, extra jinja.Vars, detail *routeDetail) ([]*playbook.Arc, error) {
 	var fired []*playbook.Arc
 	sc := names{s: d.s, extra: extra}
@@ -79,10 +87,13 @@ func (d *decider) evalArcs(r *run, n *node, extra jinja.Vars, detail *routeDetai
 		if a.When != nil {
 			ad.When = a.When.Source()
 			ok, err := a.When.Truth(sc)
-			if err != nil {
+			switch {
+			case err != nil && r.phase == completed:
 				return nil, fmt.Errorf("step %q, next.arcs[%d].when %q: %w", r.step, i, ad.When, err)
+			case err != nil:
+				ad.Error = err.Error()
 			}
-			ad.Outcome, ad.Read = ok, d.read(a.When, sc)
+			ad.Outcome, ad.Read = ok && err == nil, d.read(a.When, sc)
 		}
 		detail.Arcs = append(detail.Arcs, ad)
 		if !ad.Outcome {
@@ -145,7 +156,7 @@ func attrOf(v any, name string) (any, bool) {
 
 // boundary binds the names that exist only where a run ended: output (and its
 // older spellings), event and error.
-func (d *decider) boundary(r *run, n *node) jinja.Vars {
+func (r *run) boundary() jinja.Vars {
 	var out any
 	name, status := scope.EventDone, event.StatusCompleted
 	switch {
@@ -221,15 +232,28 @@ func (r *run) commandUpdates(detail *ctxDetail) {
 	}
 }
 
+// addUpdates adds the variables one command asked for. Iterations that ran
+// side by side and disagree are worth a warning.
 func (r *run) addUpdates(detail *ctxDetail, raw json.RawMessage) {
 	var values map[string]json.RawMessage
 	if len(raw) == 0 || json.Unmarshal(raw, &values) != nil {
 		return
 	}
-	for k, v := range values {
+	asked := make(map[string]json.RawMessage, len(values))
+	for _, k := range sortedKeys(values) {
 		if key, ok := contextKey(k); ok {
-			detail.Values[key] = v
+			asked[key] = values[k]
 		}
+	}
+	for _, k := range sortedKeys(asked) {
+		old, had := detail.Values[k]
+		if had && r.loop != nil && r.loop.parallel && !bytes.Equal(old, asked[k]) {
+			warning := fmt.Sprintf("iterations wrote different values to %s, the last one is kept", k)
+			if !slices.Contains(detail.Warnings, warning) {
+				detail.Warnings = append(detail.Warnings, warning)
+			}
+		}
+		detail.Values[k] = asked[k]
 	}
 }
 

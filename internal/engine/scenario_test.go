@@ -25,6 +25,9 @@ import (
 //	claim STEP [index=N] WORKER     a worker claims
 //	expire              the leases of all claims pass
 //	lost STEP           a command's last attempt is given up
+//	release STEP        its worker gives a command back
+//	report STEP type=T [worker=W] [json]   an event as workers of other makes send it
+//	pending             the commands nobody has claimed, oldest first
 //	cancel              the execution is cancelled
 //	dispatch STEP [index=N]         what a worker receives
 //	open                the open commands
@@ -88,6 +91,16 @@ func (s *story) tell(d *datadriven.TestData) string {
 		return ""
 	case "lost":
 		return join(h.input(Lost(h.state, s.command(d), "lease_expired", h.env())))
+	case "release":
+		return join(h.input(Release(h.state, s.command(d), h.env())))
+	case "report":
+		return s.foreign(d)
+	case "pending":
+		var b strings.Builder
+		for _, c := range h.state.Pending(100) {
+			fmt.Fprintln(&b, label(c))
+		}
+		return b.String()
 	case "cancel":
 		return join(h.input(Cancel(h.state, d.Input, "tester", h.env())...))
 	case "dispatch":
@@ -118,6 +131,28 @@ func (s *story) tell(d *datadriven.TestData) string {
 func (s *story) report(e event.Event) string {
 	s.last = e
 	return join(s.h.input(e))
+}
+
+// foreign feeds an event whose payload is given word for word, plus the id of
+// the step's command when it has one open.
+func (s *story) foreign(d *datadriven.TestData) string {
+	h := s.h
+	var kind, worker string
+	d.ScanArgs(h.t.(*testing.T), "type", &kind)
+	if d.HasArg("worker") {
+		d.ScanArgs(h.t.(*testing.T), "worker", &worker)
+	}
+	in := event.Incoming{Type: event.Type(kind), Step: d.CmdArgs[0].Key, Payload: data(d)}
+	for _, c := range h.state.OpenCommands() {
+		if c.Step == in.Step {
+			in.Meta = encode(map[string]string{"command_id": c.ID})
+		}
+	}
+	e, err := Ingest(h.state, in, worker, h.env())
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	return join(h.input(e))
 }
 
 // repeat is the last report under a new event id: a worker that lost the answer.

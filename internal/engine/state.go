@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -153,9 +154,9 @@ type Command struct {
 	EndedAt     time.Time
 	Error       string
 
-	vars  json.RawMessage // values its templates mention
-	data  json.RawMessage // from a separate call.done, until the end arrives
-	epoch uint64
+	vars         json.RawMessage // values its templates mention
+	data, errRaw json.RawMessage // from a separate call.done, until the end arrives
+	epoch        uint64
 }
 
 // value is a variable: its JSON, decoded when first read.
@@ -228,7 +229,7 @@ func (s *State) OpenCommands() []*Command {
 	for _, c := range s.open {
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b *Command) int { return int(a.EventID - b.EventID) })
+	slices.SortFunc(out, func(a, b *Command) int { return cmp.Compare(a.EventID, b.EventID) })
 	return out
 }
 
@@ -239,8 +240,13 @@ func (s *State) ObserveLease(c *Command, until time.Time) {
 	}
 }
 
-// enqueue puts a command at the end of the pending queue.
-func (s *State) enqueue(c *Command) { s.pending = append(s.pending, c) }
+// enqueue puts a command at the end of the pending queue, where it stands once.
+func (s *State) enqueue(c *Command) {
+	if c.Attempt > 0 { // it was given back, and may still stand where it was
+		s.pending, s.pendingAt = without(s.pending[s.pendingAt:], c), 0
+	}
+	s.pending = append(s.pending, c)
+}
 
 // trimPending skips what is no longer pending and gives memory back.
 func (s *State) trimPending() {
