@@ -334,3 +334,28 @@ func BenchmarkPublish100(b *testing.B) {
 		}
 	}
 }
+
+func TestANoteThatCannotBeSentDoesNotKeepOthersBack(t *testing.T) {
+	t.Parallel()
+	b, err := nats.Embedded(t.Context(), nats.EmbeddedOptions{StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	sub, err := b.Subscribe(t.Context(), []string{"shared"}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Stop()
+	err = b.Publish(t.Context(),
+		event.Notification{ExecutionID: 1, EventID: 2, Pool: "a.b>*"},
+		event.Notification{ExecutionID: 1, EventID: 3, Pool: "shared"})
+	if err == nil {
+		t.Error("a pool that is no subject was accepted")
+	}
+	d, err := sub.Next(t.Context())
+	if err != nil || d.Notification().EventID != 3 {
+		t.Fatalf("the other note did not arrive: %v", err)
+	}
+	_ = d.Ack()
+}

@@ -14,15 +14,18 @@ import (
 )
 
 // Publish announces commands. Messages are sent without waiting for each
-// other's acknowledgement; the call returns when all are acknowledged.
+// other's acknowledgement; the call returns when all are acknowledged. One that
+// cannot be sent at all does not keep the others back.
 func (b *Bus) Publish(ctx context.Context, notes ...event.Notification) error {
-	msgs := make([]*nats.Msg, len(notes))
-	for i, n := range notes {
+	msgs := make([]*nats.Msg, 0, len(notes))
+	var unfit error
+	for _, n := range notes {
 		m, err := b.message(n)
 		if err != nil {
-			return err
+			unfit = errors.Join(unfit, err)
+			continue
 		}
-		msgs[i] = m
+		msgs = append(msgs, m)
 	}
 	at, err := b.publish(ctx, msgs)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
@@ -34,9 +37,9 @@ func (b *Bus) Publish(ctx context.Context, notes ...event.Notification) error {
 		at, err = b.publish(ctx, msgs)
 	}
 	if err != nil {
-		return b.unavailable("publish notification of command "+notes[at].CommandID, err)
+		return b.unavailable("publish notification "+msgs[at].Header.Get(jetstream.MsgIDHeader), err)
 	}
-	return nil
+	return unfit
 }
 
 func (b *Bus) message(n event.Notification) (*nats.Msg, error) {
