@@ -9,13 +9,14 @@ BIN     ?= bin
 DATA    ?= .noetl
 FUZZTIME ?= 20s
 CHAOS   ?= 5m
+SEEDS   ?= 5000
 BENCH   ?= .
 TOOL    := $(GO) tool -modfile=tools.mod
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race bench microbench chaos fuzz fmt clean help
+.PHONY: build run test check deps race bench microbench chaos simulate fuzz corpus fmt clean help
 
 build: ## build the program into bin/noetl
 	@mkdir -p $(BIN)
@@ -68,6 +69,9 @@ microbench: ## Go benchmarks of the packages; BENCH=pattern selects
 chaos: ## kill processes at random for five minutes, then prove every execution; CHAOS=5m
 	NOETL_TEST_REQUIRE_PG=1 NOETL_CHAOS=$(CHAOS) $(GO) test -timeout 60m -count=1 -v -run TestProcessesDieAtRandom ./internal/e2e
 
+simulate: ## run the control plane in virtual time, with faults of all kinds; SEEDS=5000 runs
+	SIM_RUNS=$(SEEDS) $(GO) test -timeout 0 -count=1 -run 'TestSimulation$$' ./internal/simulation
+
 fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
 	  for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2); do \
@@ -75,6 +79,9 @@ fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
 	    $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
 	  done; \
 	done
+
+corpus: ## run real playbooks from ../shared/fixtures and compare with what they should do
+	$(GO) test -timeout 90s -count=1 -v -run TestCorpus ./internal/corpus
 
 fmt: ## format all Go files
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go')

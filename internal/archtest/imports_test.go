@@ -84,11 +84,13 @@ var may = map[string][]string{
 	},
 
 	// Tests and measurements.
-	"internal/archtest":  {},
-	"internal/testkit":   {"client", "internal/*", "internal/*/*"},
-	"internal/testkit/*": {"client", "internal/*", "internal/*/*"},
-	"internal/e2e":       {"client", "internal/*", "internal/*/*"},
-	"internal/bench":     {"client", "internal/*", "internal/*/*"},
+	"internal/archtest":   {},
+	"internal/testkit":    {"client", "internal/*", "internal/*/*"},
+	"internal/testkit/*":  {"client", "internal/*", "internal/*/*"},
+	"internal/e2e":        {"client", "internal/*", "internal/*/*"},
+	"internal/simulation": {},
+	"internal/bench":      {"client", "internal/*", "internal/*/*"},
+	"internal/corpus":     {},
 }
 
 // testOnly packages may be imported by tests, by each other and by the bench.

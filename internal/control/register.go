@@ -148,7 +148,7 @@ func metadata(doc map[string]any) (path string, labels []byte, err error) {
 	if path, _ = meta["path"].(string); path == "" {
 		path, _ = meta["name"].(string)
 	}
-	if path = strings.Trim(path, "/ "); path == "" {
+	if path = cleanPath(path); path == "" {
 		return "", nil, &event.Error{
 			Code: event.Invalid, Reason: "missing_path", Message: "the document has neither metadata.path nor metadata.name",
 			Remedy: "add metadata.path",
@@ -196,7 +196,7 @@ func (p *Plane) Entry(ctx context.Context, ref EntryRef) (store.Entry, error) {
 		missing = event.Errorf(event.NotFound, "Catalog entry not found: %s", ref.CatalogID)
 		e, err = p.store.Entry(ctx, ref.CatalogID)
 	case ref.Path != "":
-		e, err = p.store.EntryByPath(ctx, ref.Path, ref.Version)
+		e, err = p.store.EntryByPath(ctx, cleanPath(ref.Path), ref.Version)
 	default:
 		return store.Entry{}, event.Errorf(event.Invalid, "either path or catalog_id is required")
 	}
@@ -208,6 +208,10 @@ func (p *Plane) Entry(ctx context.Context, ref EntryRef) (store.Entry, error) {
 	}
 	return e, nil
 }
+
+// cleanPath is a catalog path as it is stored: authors and callers write it
+// with and without slashes around it.
+func cleanPath(path string) string { return strings.Trim(path, "/ ") }
 
 // Entries lists catalog entries, newest first.
 func (p *Plane) Entries(ctx context.Context, f store.EntryFilter) ([]store.Entry, error) {

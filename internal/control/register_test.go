@@ -78,3 +78,19 @@ func TestOtherKindsNeedOnlyMetadata(t *testing.T) {
 		wantCode(t, err, event.Invalid, "")
 	})
 }
+
+func TestSlashesAroundAPathDoNotMatter(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil, quiet)
+		entry := r.register(p, strings.Replace(single, "test/single", "/test/slashed/", 1))
+		if entry.Path != "test/slashed" {
+			t.Errorf("it is stored under %q", entry.Path)
+		}
+		for _, path := range []string{"test/slashed", "/test/slashed", "test/slashed/"} {
+			if _, err := p.Entry(t.Context(), control.EntryRef{Path: path}); err != nil {
+				t.Errorf("%q: %v", path, err)
+			}
+		}
+	})
+}

@@ -271,19 +271,9 @@ func contains(b *budget, container, item any) (bool, error) {
 	case string:
 		return containsText(b, c, item)
 	case *Dict:
-		key, err := keyText(item)
-		if err != nil {
-			return false, err
-		}
-		_, found := c.Get(key)
-		return found, nil
+		return containsKey(item, func(key string) bool { _, found := c.Get(key); return found })
 	case map[string]any:
-		key, err := keyText(item)
-		if err != nil {
-			return false, err
-		}
-		_, found := c[key]
-		return found, nil
+		return containsKey(item, func(key string) bool { _, found := c[key]; return found })
 	}
 	list, ok := sequence(c)
 	if !ok {
@@ -299,6 +289,16 @@ func contains(b *budget, container, item any) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// containsKey looks a key up. Undefined is no key of any mapping.
+func containsKey(item any, has func(key string) bool) (bool, error) {
+	n, err := base(item)
+	if err != nil || IsUndefined(n) {
+		return false, err
+	}
+	key, err := keyText(n)
+	return err == nil && has(key), err
 }
 
 // containsText is the in of strings: a substring, or any spelling of a Word.

@@ -182,7 +182,7 @@ func (c *compiler) slice(n *sliceNode) expr {
 	}
 }
 
-// unary compiles not, minus and plus. Plus changes nothing, but refuses what
+// unary compiles not, minus and plus. Plus leaves numbers alone, but refuses what
 // minus would refuse.
 func (c *compiler) unary(n *unaryNode) expr {
 	x, pos := c.expr(n.x), n.pos
@@ -195,20 +195,16 @@ func (c *compiler) unary(n *unaryNode) expr {
 			return !Truthy(v), nil
 		}
 	}
-	minus := n.op == "-"
+	op := n.op
 	return func(e env) (any, error) {
 		v, err := x(e)
 		if err != nil {
 			return nil, err
 		}
-		negated, err := negate(v)
-		switch {
-		case err != nil:
+		if v, err = signed(op, v); err != nil {
 			return nil, at(err, pos)
-		case minus:
-			return negated, nil
 		}
-		return base(v)
+		return v, nil
 	}
 }
 

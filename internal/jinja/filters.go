@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -183,18 +184,34 @@ func roundFilter(_ env, self any, a args) (any, error) {
 	precision = min(max(precision, -300), 300)
 	switch how {
 	case "common":
-		if !n.isFloat && precision >= 0 {
-			return n.i, nil
-		}
-		f := roundTo(n.float(), int(precision))
 		if !n.isFloat {
-			return truncated(f, n.i), nil
+			return roundInt(n.i, int(-precision))
 		}
-		return f, nil
+		return roundTo(n.f, int(precision)), nil
 	case "ceil", "floor":
 		return roundToward(how, n.float(), math.Pow(10, float64(precision))), nil
 	}
 	return nil, valueError("the method of round is common, ceil or floor")
+}
+
+// roundInt rounds half to even at a number of digits before the point, without
+// the detour over a float that would lose digits.
+func roundInt(i int64, digits int) (any, error) {
+	if digits <= 0 {
+		return i, nil
+	}
+	if digits > 19 {
+		return int64(0), nil
+	}
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
+	quo, rem := new(big.Int).DivMod(big.NewInt(i), unit, new(big.Int))
+	if c := rem.Lsh(rem, 1).Cmp(unit); c > 0 || c == 0 && quo.Bit(0) == 1 {
+		quo.Add(quo, big.NewInt(1))
+	}
+	if quo.Mul(quo, unit); !quo.IsInt64() {
+		return nil, overflow()
+	}
+	return quo.Int64(), nil
 }
 
 func roundToward(how string, f, scale float64) float64 {
@@ -202,10 +219,14 @@ func roundToward(how string, f, scale float64) float64 {
 	if math.IsInf(scaled, 0) {
 		return f // beyond the precision of floats there is nothing to round
 	}
+	whole := math.Floor(scaled)
 	if how == "ceil" {
-		return math.Ceil(scaled) / scale
+		whole = math.Ceil(scaled)
 	}
-	return math.Floor(scaled) / scale
+	if whole == 0 {
+		return 0 // never -0.0: in Python it is an integer here
+	}
+	return whole / scale
 }
 
 // roundTo rounds half to even at a number of decimal places.

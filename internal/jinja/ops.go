@@ -134,14 +134,33 @@ func floatArithmetic(op string, x, y float64) (any, error) {
 	if y == 0 {
 		return nil, valueError("division by zero")
 	}
-	mod := math.Mod(x, y)
-	if mod != 0 && (mod < 0) != (y < 0) {
-		mod += y
-	}
+	quo, mod := floatDivMod(x, y)
 	if op == "%" {
 		return mod, nil
 	}
-	return math.Floor((x-mod)/y + 0.5), nil // (x-mod)/y is whole but for rounding
+	return quo, nil
+}
+
+// floatDivMod divides and rounds down. Zeros have signs, as in Python: that of
+// the divisor for a remainder, that of the exact quotient for a quotient.
+func floatDivMod(x, y float64) (quo, mod float64) {
+	mod = math.Mod(x, y)
+	exact := (x - mod) / y // whole but for rounding
+	switch {
+	case mod == 0:
+		mod = math.Copysign(0, y)
+	case (mod < 0) != (y < 0):
+		mod += y
+		exact--
+	}
+	if exact == 0 {
+		return math.Copysign(0, x/y), mod
+	}
+	quo = math.Floor(exact)
+	if exact-quo > 0.5 {
+		quo++
+	}
+	return quo, mod
 }
 
 // floatPow refuses what Python refuses: results that are complex or infinite.
@@ -242,7 +261,10 @@ func intPow(x, y int64) (any, error) {
 	return result, nil
 }
 
-func negate(v any) (any, error) {
+func negate(v any) (any, error) { return signed("-", v) }
+
+// signed applies the operator + or - to one operand. A boolean becomes a number.
+func signed(op string, v any) (any, error) {
 	n, err := base(v)
 	if err != nil {
 		return nil, err
@@ -253,7 +275,11 @@ func negate(v any) (any, error) {
 	num, ok := asNumeric(n)
 	switch {
 	case !ok:
-		return nil, typeError("'-' does not work on %s", typeName(n))
+		return nil, typeError("'%s' does not work on %s", op, typeName(n))
+	case op == "+" && num.isFloat:
+		return num.f, nil
+	case op == "+":
+		return num.i, nil
 	case num.isFloat:
 		return -num.f, nil
 	case num.i == math.MinInt64:

@@ -80,8 +80,16 @@ func compareTest(operator string) method {
 
 func parityTest(rest int64) method {
 	return func(_ env, self any, _ args) (any, error) {
-		n, err := asInt(self)
-		return n&1 == rest, err
+		n, err := base(self)
+		if err != nil {
+			return nil, err
+		}
+		if num, ok := asNumeric(n); ok && num.isFloat {
+			_, mod := floatDivMod(num.f, 2)
+			return mod == float64(rest), nil
+		}
+		i, err := asInt(n)
+		return i&1 == rest, err
 	}
 }
 

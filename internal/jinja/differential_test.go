@@ -1,0 +1,159 @@
+package jinja_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// differentialCases is how many templates one run compares.
+const differentialCases = 400
+
+// differentialScope is what the generated templates read.
+const differentialScope = `{
+	"n": 3, "m": -7, "z": 0, "big": 123456789012, "f": 2.5, "g": -0.125, "whole": 4.0, "t": true, "u": false, "nil": null,
+	"s": "Hello World", "word": "noetl", "num": "42", "pad": "  x y ", "empty": "", "uni": "héllo wörld", "csv": "a,b,,c",
+	"html": "<b>it's \"1 & 2\"</b>", "lines": "one\n two\n\nthree",
+	"ints": [3, 1, 2, 3, -5], "floats": [1.5, 0.25, -2.0], "words": ["pear", "Apple", "fig", "apple"], "nothing": [],
+	"mixed": [1, "a", null, true, 2.5, [1]],
+	"users": [
+		{"name": "ann", "age": 30, "active": true, "tags": ["x"]},
+		{"name": "Bob", "age": 25, "active": false, "tags": []},
+		{"name": "cy", "age": 30, "active": true, "tags": ["y", "z"]}
+	],
+	"d": {"b": 1, "a": 2, "c": {"x": [1, 2, {"y": "deep"}]}}, "counts": {"pear": 2, "Fig": 3, "apple": 1}
+}`
+
+// pythonRenderer renders all templates at once. Where we differ on purpose its
+// filters are as ours: JSON is compact and unescaped, with null for undefined;
+// default replaces none too; int and float of undefined are their default; none
+// has length 0; undefined is no sequence; and escape makes plain text, because
+// templates make requests and not pages.
+const pythonRenderer = `
+import json, sys
+try:
+    import jinja2, markupsafe
+except ImportError:
+    sys.exit(3)
+def tojson(v, indent=None):
+    return json.dumps(v, indent=indent, separators=None if indent else (",", ":"), sort_keys=True, ensure_ascii=False, default=lambda undefined: None)
+def default(v, d="", boolean=False):
+    return d if v is None or isinstance(v, jinja2.Undefined) or boolean and not v else v
+def number(f, zero):
+    return lambda v, default=zero, *a, **k: default if isinstance(v, jinja2.Undefined) else f(v, default, *a, **k)
+env = jinja2.Environment(undefined=jinja2.ChainableUndefined)
+def length(v):
+    return 0 if v is None else len(v)
+sequence = env.tests["sequence"]
+env.tests["sequence"] = lambda v: not isinstance(v, jinja2.Undefined) and sequence(v)
+env.filters.update(int=number(env.filters["int"], 0), float=number(env.filters["float"], 0.0))
+env.filters.update(length=length, count=length, tojson=tojson, default=default, d=default, escape=lambda v: str(markupsafe.escape(v)))
+work, out = json.load(sys.stdin), []
+for src in work["templates"]:
+    try:
+        out.append([True, env.from_string(src).render(work["scope"])])
+    except Exception as e:
+        out.append([False, type(e).__name__ + ": " + str(e)])
+json.dump(out, sys.stdout)
+`
+
+func TestGeneratedTemplatesRenderAsInPython(t *testing.T) {
+	t.Parallel()
+	seed := uint64(1)
+	if text := os.Getenv("JINJA_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("JINJA_SEED: %v", err)
+		}
+		seed = n
+	}
+	g := newGenerator(seed)
+	templates := make([]string, differentialCases)
+	for i := range templates {
+		templates[i] = g.template()
+	}
+	scope := scopeOf(t, differentialScope)
+	accepted := 0
+	for i, want := range renderInPython(t, templates) {
+		got, err := render(templates[i], scope)
+		if isIntended(want, err) {
+			continue
+		}
+		switch {
+		case want.ok && err != nil:
+			t.Errorf("seed %d: %s\n  got error %v\n want %q", seed, templates[i], err, want.text)
+		case want.ok && got != want.text:
+			t.Errorf("seed %d: %s\n  got %q\n want %q", seed, templates[i], got, want.text)
+		case !want.ok && err == nil:
+			t.Errorf("seed %d: %s\n  got %q\n want an error like %s", seed, templates[i], got, want.text)
+		}
+		if want.ok {
+			accepted++
+		}
+	}
+	if accepted < differentialCases*2/3 {
+		t.Errorf("Python renders only %d of %d templates; the generator writes too much nonsense", accepted, differentialCases)
+	}
+}
+
+// isIntended tells whether one side refuses what the other need not refuse:
+// integers have 64 bits; a slice of a number is not just undefined, nor a list
+// to the right of a text's % silently dropped; keys are texts; and lists and
+// mappings can be compared without being hashed.
+func isIntended(want pythonText, err error) bool {
+	if err == nil {
+		return !want.ok && strings.Contains(want.text, "unhashable type")
+	}
+	return slices.ContainsFunc([]string{"does not fit 64 bits", "cannot be sliced", "cannot be a key", "the format has no place"}, func(s string) bool {
+		return strings.Contains(err.Error(), s)
+	})
+}
+
+type pythonText struct {
+	ok   bool
+	text string // or the error
+}
+
+// renderInPython skips the test when no Python with Jinja2 is here.
+func renderInPython(t *testing.T, templates []string) []pythonText {
+	t.Helper()
+	work, err := json.Marshal(map[string]any{"scope": json.RawMessage(differentialScope), "templates": templates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		cmd := exec.CommandContext(t.Context(), python, "-c", pythonRenderer)
+		cmd.Stdin = bytes.NewReader(work)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		switch {
+		case errors.As(err, &exit) && exit.ExitCode() != 3:
+			t.Fatalf("%s: %v\n%s", python, err, stderr.String())
+		case err != nil:
+			continue
+		}
+		var rows [][2]any
+		if err := json.Unmarshal(out, &rows); err != nil {
+			t.Fatalf("read the answer of %s: %v", python, err)
+		}
+		if len(rows) != len(templates) {
+			t.Fatalf("%s rendered %d templates of %d", python, len(rows), len(templates))
+		}
+		texts := make([]pythonText, len(rows))
+		for i, row := range rows {
+			texts[i].ok, _ = row[0].(bool)
+			texts[i].text, _ = row[1].(string)
+		}
+		return texts
+	}
+	t.Skip("no python3 that can import jinja2; install python3-jinja2 to compare with it")
+	return nil
+}
