@@ -81,7 +81,7 @@ fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
 	done
 
 corpus: ## run real playbooks from ../shared/fixtures and compare with what they should do
-	$(GO) test -timeout 90s -count=1 -v -run TestCorpus ./internal/corpus
+	$(GO) test -timeout 10m -count=1 -v -run TestCorpus ./internal/corpus
 
 fmt: ## format all Go files
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go')
