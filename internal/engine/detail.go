@@ -180,7 +180,18 @@ func envelope(status string, context json.RawMessage) json.RawMessage {
 
 // encode marshals a payload of ours, which cannot fail. Text stays as it is:
 // escaping < for HTML would make a stored value differ from the reported one.
+// The payloads of every step are put together without reflection.
 func encode(v any) json.RawMessage {
+	switch d := v.(type) {
+	case *enterDetail:
+		if d.Expected == nil {
+			o := newObject()
+			o.int("gen", d.Gen)
+			return o.bytes()
+		}
+	case *issueDetail:
+		return d.encode()
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -188,4 +199,20 @@ func encode(v any) json.RawMessage {
 		panic("engine: encode own payload: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
+
+func (d *issueDetail) encode() json.RawMessage {
+	o := newObject()
+	o.int("gen", d.Gen)
+	if d.Index != nil {
+		o.int("iteration_index", *d.Index)
+	}
+	o.int("max_attempts", d.MaxAttempts)
+	if d.Attempt != 0 {
+		o.int("attempt", d.Attempt)
+	}
+	if !d.LeaseUntil.IsZero() {
+		o.value("lease_until", d.LeaseUntil.Format(time.RFC3339Nano))
+	}
+	return o.bytes()
 }
