@@ -38,7 +38,8 @@ def main(path):
     slow.sort(reverse=True)
     for seconds, package in slow[:5]:
         print(f"{seconds:7.1f}s {package}")
-    print(f"{counts['passed']} tests passed, {counts['failed']} failed, {counts['skipped']} skipped in {len(slow)} packages")
+    print(f"{len(slow)} packages")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
 
 
 main(sys.argv[1])
