@@ -85,6 +85,17 @@ func (p *Program) roots(except int) []int {
 // downwards is the set of steps that the given ones lead to, themselves
 // included, along the arcs that may be followed.
 func (p *Program) downwards(from []int, follow func(arc) bool) bits {
+	return p.walk(from, func(n *node) []int { return n.down }, func(at, to int) bool { return follow(arc{at, to}) })
+}
+
+// upwards is the set of steps that lead to one, itself included, along the
+// arcs that may be followed.
+func (p *Program) upwards(to int, follow func(arc) bool) bits {
+	return p.walk([]int{to}, func(n *node) []int { return n.up }, func(at, from int) bool { return follow(arc{from, at}) })
+}
+
+// walk is the set of steps found from the given ones by going to neighbours.
+func (p *Program) walk(from []int, neighbours func(*node) []int, follow func(at, next int) bool) bits {
 	seen := newBits(len(p.nodes))
 	for stack := slices.Clone(from); len(stack) > 0; {
 		at := stack[len(stack)-1]
@@ -93,29 +104,9 @@ func (p *Program) downwards(from []int, follow func(arc) bool) bits {
 			continue
 		}
 		seen.add(at)
-		for _, t := range p.nodes[at].down {
-			if follow(arc{at, t}) {
-				stack = append(stack, t)
-			}
-		}
-	}
-	return seen
-}
-
-// upwards is the set of steps that lead to one, itself included, along the
-// arcs that may be followed.
-func (p *Program) upwards(to int, follow func(arc) bool) bits {
-	seen := newBits(len(p.nodes))
-	for stack := []int{to}; len(stack) > 0; {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen.has(at) {
-			continue
-		}
-		seen.add(at)
-		for _, u := range p.nodes[at].up {
-			if follow(arc{u, at}) {
-				stack = append(stack, u)
+		for _, next := range neighbours(p.nodes[at]) {
+			if follow(at, next) {
+				stack = append(stack, next)
 			}
 		}
 	}
