@@ -2,8 +2,8 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/control"
@@ -23,8 +23,6 @@ type executeBody struct {
 	Dedup        value    `json:"dedup"`
 }
 
-var poolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 func (b executeBody) check() error {
 	if b.Path == "" && b.CatalogID == 0 {
 		return event.Errorf(event.Invalid, "either path or catalog_id is needed")
@@ -34,11 +32,10 @@ func (b executeBody) check() error {
 	default:
 		return event.Errorf(event.Invalid, "resource_kind: want playbook or agent, got %q", b.ResourceKind)
 	}
-	// A pool that cannot be part of a subject has no workers and never will.
-	if b.Pool != "" && !poolName.MatchString(b.Pool) {
-		e := event.Errorf(event.Invalid, "execution_pool: worker pool %q cannot be used", b.Pool)
-		e.Remedy = "use up to 64 letters, digits, - and _"
-		return e
+	if e, bad := errors.AsType[*event.Error](event.CheckPool(b.Pool)); bad && b.Pool != "" {
+		named := *e
+		named.Message = "execution_pool: " + e.Message
+		return &named
 	}
 	// Starting twice what was meant to start once is worse than not starting.
 	if len(b.Dedup) > 0 {

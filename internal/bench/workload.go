@@ -40,6 +40,7 @@ func (b *bench) all(ctx context.Context) error {
 		return err
 	}
 	b.node = n
+	ran := false
 	for _, w := range []struct {
 		name string
 		run  func(context.Context) error
@@ -47,12 +48,16 @@ func (b *bench) all(ctx context.Context) error {
 		if b.only != "" && b.only != w.name {
 			continue
 		}
+		ran = true
 		if err := w.run(ctx); err != nil {
 			_ = n.Stop()
 			return err
 		}
 	}
-	return n.Stop()
+	if err := n.Stop(); err != nil || ran {
+		return err
+	}
+	return fmt.Errorf("unknown workload %q (single, idle, chain, loop)", b.only)
 }
 
 func (b *bench) register(ctx context.Context, src string) (event.ID, error) {

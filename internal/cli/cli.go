@@ -143,7 +143,11 @@ func plural(n int, noun string) string {
 
 // oneLine shortens text for a line of n characters.
 func oneLine(text string, n int) string {
-	text = strings.Join(strings.Fields(text), " ")
+	return cut(strings.Join(strings.Fields(text), " "), n)
+}
+
+// cut ends text after n characters, and shows that it did.
+func cut(text string, n int) string {
 	if r := []rune(text); len(r) > n && n > 1 {
 		return string(r[:n-1]) + "…"
 	}

@@ -157,10 +157,7 @@ func (s *stepLine) text(now time.Time, width int) string {
 	if s.note != "" {
 		b.WriteString("  " + strings.ReplaceAll(s.note, "\n", " "))
 	}
-	if r := []rune(b.String()); width > 1 && len(r) > width {
-		return string(r[:width-1]) + "…"
-	}
-	return b.String()
+	return cut(b.String(), width)
 }
 
 func (s *stepLine) mark() string {

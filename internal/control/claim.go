@@ -49,10 +49,8 @@ func (p *Plane) overAlready(ctx context.Context, execution, eventID event.ID) er
 		return noCommand(eventID)
 	case err != nil:
 		return storeError("find command", err)
-	case row.Status == event.StatusCancelled:
-		return &event.Error{Code: event.Conflict, Reason: "execution_cancelled", Message: "Execution has been cancelled"}
 	case event.IsFinal(row.Status):
-		return &event.Error{Code: event.Conflict, Reason: "already_terminal", Message: "Command already reached terminal state"}
+		return engine.Ended(row.Status)
 	}
 	return nil
 }
@@ -155,9 +153,7 @@ func (ps *pass) forgotten(ctx context.Context, eventID event.ID) error {
 	case !event.IsFinal(row.Status):
 		return ps.stale()
 	}
-	return &event.Error{
-		Code: event.Conflict, Message: "Command already reached terminal state", Reason: "already_terminal",
-	}
+	return engine.Ended(event.StatusCompleted)
 }
 
 // leaseOver tells whether the lease of a held command has ended, and when it

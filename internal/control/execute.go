@@ -32,6 +32,11 @@ type ExecuteAnswer struct {
 // Execute starts an execution: its start and its first commands are one
 // append. Nothing is written when it fails with Invalid or NotFound.
 func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, error) {
+	if r.Pool != "" {
+		if err := event.CheckPool(r.Pool); err != nil {
+			return ExecuteAnswer{}, err
+		}
+	}
 	what, err := p.runnable(ctx, EntryRef{CatalogID: r.CatalogID, Path: r.Path, Version: r.Version})
 	if err != nil {
 		return ExecuteAnswer{}, err

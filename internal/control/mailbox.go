@@ -44,17 +44,12 @@ func (p *Plane) ask(ctx context.Context, id event.ID, in input) error {
 	if err := p.tell(id, in); err != nil {
 		return err
 	}
-	select {
-	case err := <-in.wait():
-		return err
-	case <-ctx.Done():
-		return gaveUp(ctx.Err())
-	}
+	return await(ctx, in)
 }
 
 // askHere is ask for a caller that has nothing else to do, such as a slot of
 // the local worker: when the mailbox is at rest it makes the pass itself, which
-// spares two changes of goroutine, and returns only with the answer.
+// spares two changes of goroutine.
 func (p *Plane) askHere(ctx context.Context, id event.ID, in input) error {
 	if err := ctx.Err(); err != nil {
 		return gaveUp(err)
@@ -66,7 +61,16 @@ func (p *Plane) askHere(ctx context.Context, id event.ID, in input) error {
 	if atRest && p.step(box) {
 		p.handOn(box)
 	}
-	return <-in.wait()
+	return await(ctx, in)
+}
+
+func await(ctx context.Context, in input) error {
+	select {
+	case err := <-in.wait():
+		return err
+	case <-ctx.Done():
+		return gaveUp(ctx.Err())
+	}
 }
 
 func gaveUp(err error) error {

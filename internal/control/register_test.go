@@ -94,3 +94,13 @@ func TestSlashesAroundAPathDoNotMatter(t *testing.T) {
 		}
 	})
 }
+
+func TestAPoolNobodyCanServeIsRefused(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil, quiet)
+		entry := r.register(p, single)
+		_, err := p.Execute(t.Context(), control.ExecuteRequest{CatalogID: entry.CatalogID, Pool: "a.b>*"})
+		wantCode(t, err, event.Invalid, "")
+	})
+}

@@ -59,11 +59,11 @@ func (pl *Plan) Handover(s *State, c *Command, worker string, lease, now time.Ti
 func Claim(s *State, c *Command, worker string, lease time.Time, env Env) (event.Event, error) {
 	switch {
 	case s.status == event.StatusCancelled:
-		return event.Event{}, refuse("execution_cancelled", "Execution has been cancelled")
+		return event.Event{}, Ended(event.StatusCancelled)
 	case s.Final():
 		return event.Event{}, refuse("execution_ended", "Execution has ended")
 	case event.IsFinal(c.Status):
-		return event.Event{}, refuse("already_terminal", "Command already reached terminal state")
+		return event.Event{}, Ended(event.StatusCompleted)
 	}
 	d := &claimDetail{Attempt: c.Attempt + 1, LeaseUntil: lease}
 	if c.Status != event.StatusPending {
@@ -81,6 +81,14 @@ func Claim(s *State, c *Command, worker string, lease time.Time, env Env) (event
 	e := s.commandEvent(c, event.CommandClaimed, event.StatusRunning, env)
 	e.WorkerID, e.Detail, e.Meta = worker, d, encode(d)
 	return e, nil
+}
+
+// Ended is the refusal of a claim on a command in a final status.
+func Ended(status string) error {
+	if status == event.StatusCancelled {
+		return refuse("execution_cancelled", "Execution has been cancelled")
+	}
+	return refuse("already_terminal", "Command already reached terminal state")
 }
 
 func refuse(reason, message string) error {

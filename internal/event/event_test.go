@@ -93,3 +93,15 @@ func TestErrorsMatchByCode(t *testing.T) {
 		t.Errorf("with its remedy it reads %q", got)
 	}
 }
+
+func TestPoolsCanBePartOfASubject(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{
+		"shared": true, "gpu-2_b": true, "": false, "a.b": false, "a>": false, "*": false, "a b": false, "ü": false,
+		string(make([]byte, 65)): false,
+	} {
+		if err := CheckPool(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

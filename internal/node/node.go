@@ -57,7 +57,7 @@ type Node struct {
 	background []func(context.Context) error // run beside the control plane
 	cancel     context.CancelFunc
 	group      *errgroup.Group
-	clean      []func() error
+	clean      closers
 }
 
 // Start brings a node up. When it returns nil the node accepts work.
@@ -68,7 +68,7 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	n := &Node{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.release())
+			err = errors.Join(err, n.clean.close())
 		}
 	}()
 	if err := n.openStore(ctx, o); err != nil {
@@ -159,7 +159,7 @@ func allowedHosts(ln net.Listener, publicURL string) []string {
 func (n *Node) Wait() error {
 	err := n.group.Wait()
 	n.cancel()
-	return errors.Join(err, n.release())
+	return errors.Join(err, n.clean.close())
 }
 
 // Stop drains the node and releases everything it opened.
@@ -171,12 +171,15 @@ func (n *Node) Stop() error {
 // Interrupt begins the stop that Wait waits for.
 func (n *Node) Interrupt() { n.cancel() }
 
-func (n *Node) release() error {
+// closers release what was opened, the last first.
+type closers []func() error
+
+func (c *closers) close() error {
 	var errs []error
-	for i := len(n.clean) - 1; i >= 0; i-- {
-		errs = append(errs, n.clean[i]())
+	for i := len(*c) - 1; i >= 0; i-- {
+		errs = append(errs, (*c)[i]())
 	}
-	n.clean = nil
+	*c = nil
 	return errors.Join(errs...)
 }
 

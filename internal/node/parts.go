@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -115,7 +116,7 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	}
 	tools := newToolbox()
 	n.clean = append(n.clean, tools.close)
-	if o.Listen != "" {
+	if o.Listen != "" { // a server lives long enough to be worth warming up
 		n.background = append(n.background, func(ctx context.Context) error { tools.warm(ctx, o.Logger); return nil })
 	}
 	var err error
@@ -164,11 +165,11 @@ func (t *toolbox) warm(ctx context.Context, log *slog.Logger) {
 }
 
 func (t *toolbox) close() error {
-	t.http.Close()
-	if t.py == nil {
-		return nil
+	err := t.http.Close()
+	if t.py != nil {
+		err = errors.Join(err, t.py.Close())
 	}
-	return t.py.Close()
+	return err
 }
 
 func orDefault(v, d []string) []string {

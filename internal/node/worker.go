@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"log/slog"
 	"time"
 
@@ -30,7 +29,7 @@ type WorkerOptions struct {
 // and reports.
 type Worker struct {
 	worker *worker.Worker
-	clean  []func() error
+	clean  closers
 }
 
 // StartWorker connects a worker; Run then serves.
@@ -43,39 +42,27 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{clean: []func() error{b.Close}}
+	w := &Worker{clean: closers{b.Close}}
 	tools := newToolbox()
 	w.clean = append(w.clean, tools.close)
 	tools.warm(ctx, o.Logger)
-	ids := snowflake.New(machineOf(o.ID), time.Now)
+	machine, err := snowflake.MachineID("", o.ID)
+	if err != nil {
+		return nil, errors.Join(err, w.clean.close())
+	}
+	ids := snowflake.New(machine, time.Now)
 	w.worker, err = worker.New(worker.Options{
 		ID: o.ID, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
 		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger,
 		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID}),
 	})
 	if err != nil {
-		return nil, errors.Join(err, w.release())
+		return nil, errors.Join(err, w.clean.close())
 	}
 	return w, nil
 }
 
 // Run serves until ctx ends, then drains and releases everything.
 func (w *Worker) Run(ctx context.Context) error {
-	return errors.Join(w.worker.Run(ctx), w.release())
-}
-
-func (w *Worker) release() error {
-	var errs []error
-	for i := len(w.clean) - 1; i >= 0; i-- {
-		errs = append(errs, w.clean[i]())
-	}
-	w.clean = nil
-	return errors.Join(errs...)
-}
-
-// machineOf spreads workers over the id generator's machine numbers.
-func machineOf(id string) int {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
-	return int(h.Sum64() & 1023)
+	return errors.Join(w.worker.Run(ctx), w.clean.close())
 }

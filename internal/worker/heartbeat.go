@@ -62,7 +62,10 @@ func (w *Worker) beat(ctx context.Context) {
 	for i, t := range tasks {
 		beats[i] = w.heartbeat(t.cmd)
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(w.options.Heartbeat, maxBeat))
+	w.mu.Lock()
+	limit := min(w.pace, maxBeat)
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answers, err := w.options.Plane.Heartbeat(ctx, beats)
 	if err == nil && len(answers) != len(beats) {
@@ -87,6 +90,7 @@ func (w *Worker) heard(t *task, a event.HeartbeatAnswer) {
 	default:
 		w.mu.Lock()
 		t.lease = w.leaseLocked(a.LeaseUntil)
+		w.paceLocked(a.LeaseUntil)
 		w.mu.Unlock()
 	}
 }

@@ -47,7 +47,7 @@ func (b *Bus) message(n event.Notification) (*nats.Msg, error) {
 	if pool == "" {
 		pool = DefaultPool
 	}
-	if err := checkPool(pool); err != nil {
+	if err := event.CheckPool(pool); err != nil {
 		return nil, err
 	}
 	data, err := json.Marshal(n)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -155,17 +154,4 @@ func (d diff) err(what, command string) error {
 		Message: "NATS " + what + " has other settings than we need: " + strings.Join(d, "; "),
 		Remedy:  "change it (" + command + "), or give us another name; it holds hints only, so removing it loses nothing",
 	}
-}
-
-var poolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// checkPool refuses names that cannot be one token of a subject and part of a
-// consumer's name.
-func checkPool(pool string) error {
-	if poolName.MatchString(pool) {
-		return nil
-	}
-	e := event.Errorf(event.Invalid, "worker pool %q cannot be used", pool)
-	e.Remedy = "use up to 64 letters, digits, - and _"
-	return e
 }

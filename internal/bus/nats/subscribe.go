@@ -45,7 +45,7 @@ func (b *Bus) Subscribe(ctx context.Context, pools []string, maxPending int) (bu
 	}
 	pools = slices.Compact(slices.Sorted(slices.Values(pools)))
 	for _, pool := range pools {
-		if err := checkPool(pool); err != nil {
+		if err := event.CheckPool(pool); err != nil {
 			return nil, err
 		}
 		if err := b.ensureConsumer(ctx, pool); err != nil {
