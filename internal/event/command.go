@@ -43,7 +43,10 @@ type CommandMeta struct {
 	IterationTotal *int            `json:"iteration_total,omitempty"`
 	IteratorStep   string          `json:"iterator_step,omitempty"`
 	ItemVar        string          `json:"item_var,omitempty"`
+	Cursor         *CursorPlace    `json:"cursor,omitempty"`
 	Trace          json.RawMessage `json:"trace,omitempty"`
+	ParkAfter      float64         `json:"park_after_seconds,omitempty"` // pauses from this length on are given back as a Park; 0 = none are
+	Resume         *Resume         `json:"resume,omitempty"`             // set when the command was parked before
 }
 
 // Incoming is an event as a worker or client reports it.

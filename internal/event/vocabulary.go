@@ -21,6 +21,9 @@ const (
 	NextEvaluated Type = "next.evaluated"
 	CtxUpdated    Type = "ctx.updated"
 
+	TimerSet   Type = "timer.set"
+	TimerFired Type = "timer.fired"
+
 	CommandIssued    Type = "command.issued"
 	CommandClaimed   Type = "command.claimed"
 	CommandStarted   Type = "command.started"
@@ -28,6 +31,8 @@ const (
 	CommandFailed    Type = "command.failed"
 	CommandCancelled Type = "command.cancelled"
 	CommandReleased  Type = "command.released"
+	CommandParked    Type = "command.parked" // it waits without a worker; see Park
+	CommandResumed   Type = "command.resumed"
 	CommandHeartbeat Type = "command.heartbeat"
 	CallDone         Type = "call.done"
 	CallError        Type = "call.error"
@@ -101,6 +106,7 @@ const (
 	StatusPending   = "PENDING"
 	StatusClaimed   = "CLAIMED"
 	StatusStarted   = "STARTED"
+	StatusWaiting   = "WAITING"
 	StatusRunning   = "RUNNING"
 	StatusEntered   = "ENTERED"
 	StatusSkipped   = "SKIPPED"

@@ -30,7 +30,20 @@ type Info struct {
 	Sequence bool            `json:"-"` // data is {label: data}: inner keys are visible at the top too
 	Failed   bool            `json:"failed,omitempty"`
 	Error    json.RawMessage `json:"error,omitempty"` // object or string, when Failed
+	Ref      *Reference      `json:"ref,omitempty"`   // set when the data at hand is only a summary
 }
+
+// Reference says where the whole of a summarised value is kept.
+type Reference struct {
+	Ref   string `json:"ref"`
+	Store string `json:"store,omitempty"`
+	URI   string `json:"uri,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+}
+
+// Fetch finds the whole of a summarised value. It reports failure elsewhere
+// and returns nil: templates have no way to say that a value is not there now.
+type Fetch func(ref *Reference) json.RawMessage
 
 // Value is a step's data with its accessors. It behaves as the data itself and
 // also answers, where the data has no such key: data and result (the data),
@@ -41,6 +54,10 @@ type Value struct {
 	data any
 	info Info
 	done bool
+
+	fetch Fetch // finds the whole when the data is a summary
+	whole any
+	held  bool // whole is set
 }
 
 // Step binds a step's data. data is a native value or json.RawMessage, which
@@ -58,6 +75,13 @@ func Step(data any, info Info) *Value {
 // Unwrap is the data as templates see it: for a task sequence, labels first
 // and the keys of each task's data beside them.
 func (v *Value) Unwrap() any {
+	if v.info.Ref != nil && v.fetch != nil {
+		return v.all()
+	}
+	return v.decoded()
+}
+
+func (v *Value) decoded() any {
 	if !v.done {
 		d, err := jinja.FromJSON(v.raw)
 		if err != nil {
@@ -78,12 +102,13 @@ func (v *Value) shape(data any) any {
 // Info is what is known of the result beside its data.
 func (v *Value) Info() Info { return v.info }
 
-// JSON is the data as templates see it, encoded.
+// JSON is the data as templates see it, encoded; of a referenced value, the
+// summary.
 func (v *Value) JSON() json.RawMessage {
 	if v.raw != nil && !v.info.Sequence {
 		return v.raw
 	}
-	b, err := jinja.ToJSON(v.Unwrap())
+	b, err := jinja.ToJSON(v.decoded())
 	if err != nil {
 		return json.RawMessage("null")
 	}
@@ -92,7 +117,12 @@ func (v *Value) JSON() json.RawMessage {
 
 // Attr implements jinja.Object.
 func (v *Value) Attr(name string) (any, bool) {
-	data := v.Unwrap()
+	if v.info.Ref != nil {
+		if x, ok := v.referenced(name); ok {
+			return x, true
+		}
+	}
+	data := v.decoded()
 	if v.info.Failed {
 		switch name {
 		case "status":
@@ -108,6 +138,9 @@ func (v *Value) Attr(name string) (any, bool) {
 	}
 	switch name {
 	case "data":
+		if v.info.Ref != nil {
+			return lazy{v, data, nil}, true
+		}
 		return data, true
 	case "result":
 		return v, true
@@ -119,7 +152,7 @@ func (v *Value) Attr(name string) (any, bool) {
 		return v.status(), true
 	case "results":
 		if v.info.Sequence || v.info.Loop != nil {
-			return data, true
+			return v, true
 		}
 	}
 	if v.info.Loop != nil {

@@ -27,6 +27,7 @@ type Store interface {
 	Log
 	Executions
 	Commands
+	Results
 	Catalog
 	// Ping tells whether the backend answers.
 	Ping(ctx context.Context) error
@@ -40,6 +41,7 @@ type Batch struct {
 	Expected  int64         // sequence of the last stored event; 0 starts the execution
 	Events    []event.Event // Seq = Expected+1 …
 	Commands  []Command     // rows that changed, complete, at most one per EventID
+	Results   []Result      // values the events refer to
 }
 
 // Log is the truth.
@@ -81,6 +83,7 @@ type Execution struct {
 	StartedAt         time.Time
 	EndedAt           time.Time // zero while running
 	UpdatedAt         time.Time
+	WakeAt            time.Time // when its next timer is due; zero without one
 }
 
 // ExecutionFilter selects executions; zero fields do not restrict.
@@ -103,6 +106,9 @@ type Executions interface {
 	// row was last updated before `before`, ascending, at most limit (0 = all): the
 	// recovery scan.
 	OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) ([]event.ID, error)
+	// DueExecutions returns executions that are not final and whose WakeAt is not
+	// after now, earliest first, at most limit (0 = all): an index look-up.
+	DueExecutions(ctx context.Context, now time.Time, limit int) ([]event.ID, error)
 }
 
 // Command is the projection row of a command: the queue of record.
@@ -144,6 +150,24 @@ type Commands interface {
 	// id starts with prefix, and returns how many: a restarted process knows its
 	// former self is dead. ExpiredCommands with the same now finds them.
 	ExpireLeases(ctx context.Context, workerPrefix string, now time.Time) (int, error)
+}
+
+// Result is a value that is too large for the log, which refers to it.
+type Result struct {
+	ExecutionID event.ID
+	Ref         string // noetl://execution/<execution>/result/<name>/<id>; the key
+	Name        string // usually a step
+	Data        []byte // JSON
+	SHA256      string // of Data, hex
+	CreatedAt   time.Time
+}
+
+// Results keeps large values by reference.
+type Results interface {
+	// PutResult stores r. A reference that exists is left as it is: values never change.
+	PutResult(ctx context.Context, r Result) error
+	// Result finds a value. ErrNotFound when absent.
+	Result(ctx context.Context, execution event.ID, ref string) (Result, error)
 }
 
 // Entry is one immutable version of a catalog resource.

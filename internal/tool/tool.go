@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
 )
 
 // Tool runs one kind of action. Run must end soon after ctx does, leave no
@@ -53,6 +55,9 @@ type Result struct {
 	Stderr   string
 	ExitCode *int
 	HTTP     *HTTPInfo // set by http: what policy rules see as output.http
+	// Park, when set, says that the action goes on elsewhere and what its end
+	// will be known by; the other fields are not used.
+	Park *event.Park
 }
 
 // HTTPInfo is the transport side of an HTTP answer.

@@ -24,6 +24,7 @@ type Store struct {
 	entries    []store.Entry         // in order of arrival
 	byCatalog  map[event.ID]int      // index into entries
 	byPath     map[string][]event.ID // versions 1, 2, 3 … of a path
+	results    map[resultKey]store.Result
 }
 
 var _ store.Store = (*Store)(nil)
@@ -42,6 +43,7 @@ func New() *Store {
 		executions: map[event.ID]*execution{},
 		byCatalog:  map[event.ID]int{},
 		byPath:     map[string][]event.ID{},
+		results:    map[resultKey]store.Result{},
 	}
 }
 
@@ -100,6 +102,9 @@ func (s *Store) append(b *store.Batch) error {
 	for i := range b.Commands {
 		c := normalCommand(b.Commands[i])
 		x.commands[c.EventID] = &c
+	}
+	for _, r := range b.Results {
+		s.putResult(r)
 	}
 	return nil
 }
@@ -209,6 +214,7 @@ func normalTime(t time.Time) time.Time {
 
 func normalExecution(x store.Execution) store.Execution {
 	x.StartedAt, x.EndedAt, x.UpdatedAt = normalTime(x.StartedAt), normalTime(x.EndedAt), normalTime(x.UpdatedAt)
+	x.WakeAt = normalTime(x.WakeAt)
 	return x
 }
 

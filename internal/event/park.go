@@ -1,0 +1,48 @@
+package event
+
+import "encoding/json"
+
+// Park says what a command waits for while it holds no worker. It is reported
+// with command.parked, under the payload's key "park". A command that is woken
+// goes on at a worker with what Resume holds; without Resume, what woke it is
+// its result.
+type Park struct {
+	Delay    float64         `json:"delay_seconds,omitempty"` // wait this long
+	Child    *ChildRequest   `json:"child,omitempty"`         // run another playbook
+	Callback string          `json:"callback,omitempty"`      // wait to be called back; says by whom
+	Resume   json.RawMessage `json:"resume,omitempty"`        // the worker's own note on where it was
+}
+
+// ChildRequest asks the control plane to execute another playbook.
+type ChildRequest struct {
+	Path         string          `json:"path,omitempty"`
+	CatalogID    StringID        `json:"catalog_id,omitempty"`
+	Version      int             `json:"version,omitempty"` // 0 = the newest
+	Payload      json.RawMessage `json:"payload,omitempty"`
+	Pool         string          `json:"execution_pool,omitempty"`
+	Wait         bool            `json:"wait,omitempty"`        // wake when the child has ended, not when it has started
+	ReturnStep   string          `json:"return_step,omitempty"` // the child's data of this step, with status and execution_id
+	ReturnResult bool            `json:"return_result,omitempty"`
+	ResultStep   string          `json:"result_step,omitempty"`     // which step's data is the child's result
+	Timeout      float64         `json:"timeout_seconds,omitempty"` // of the wait; 0 = none
+}
+
+// Resume is handed to the worker that goes on with a parked command.
+type Resume struct {
+	State json.RawMessage `json:"state"` // Park.Resume as it was reported
+	Wake  Wake            `json:"wake"`
+}
+
+// Wake is what ended the wait: nothing but time passed, or data or an error came.
+type Wake struct {
+	Data  json.RawMessage `json:"data,omitempty"`
+	Error json.RawMessage `json:"error,omitempty"`
+}
+
+// CursorPlace is where a command stands in a cursor loop.
+type CursorPlace struct {
+	Phase string `json:"phase"` // claim or body
+	Step  string `json:"step"`
+	Frame int    `json:"frame"`
+	Row   *int   `json:"row,omitempty"`
+}

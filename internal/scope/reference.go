@@ -1,0 +1,113 @@
+package scope
+
+import "github.com/noetl/noetl-go/internal/jinja"
+
+// Marks that a summary leaves where something was left out. An author's own
+// data may hold such keys too; then reading it costs a look at the whole.
+const (
+	markLength    = "_len"       // of a long text
+	markCount     = "_count"     // of entries below the depth limit
+	markKeys      = "_keys"      // of a map below the depth limit
+	markTruncated = "_truncated" // the budget was used up here
+)
+
+// Bound is v with a way to find the whole of a summarised value.
+func (v *Value) Bound(f Fetch) *Value {
+	if v.info.Ref == nil || f == nil {
+		return v
+	}
+	c := *v
+	c.fetch = f
+	return &c
+}
+
+// all is the whole value, found once.
+func (v *Value) all() any {
+	if !v.held {
+		raw := v.fetch(v.info.Ref)
+		d, err := jinja.FromJSON(raw)
+		if err != nil {
+			d = nil
+		}
+		v.whole, v.held = v.shape(d), true
+	}
+	return v.whole
+}
+
+// referenced answers for a summarised value what its summary knows, and looks
+// at the whole for the rest.
+func (v *Value) referenced(name string) (any, bool) {
+	switch name {
+	case "_ref":
+		return v.info.Ref.Ref, true
+	case "_store":
+		return v.info.Ref.Store, true
+	case "_uri":
+		return v.info.Ref.URI, v.info.Ref.URI != ""
+	}
+	return lazy{v, v.decoded(), nil}.Attr(name)
+}
+
+// lazy is a part of a summarised value: it answers from the summary where that
+// is complete.
+type lazy struct {
+	v    *Value
+	part any
+	path []string
+}
+
+// Attr implements jinja.Object.
+func (l lazy) Attr(name string) (any, bool) {
+	d, ok := l.part.(*jinja.Dict)
+	if !ok || d.Len() == 0 {
+		return l.fromWhole(name)
+	}
+	x, ok := d.Get(name)
+	switch {
+	case !ok && cut(d):
+		return l.fromWhole(name)
+	case !ok:
+		return nil, false
+	}
+	at := append(l.path[:len(l.path):len(l.path)], name)
+	switch inner := x.(type) {
+	case []any:
+		if len(inner) > 0 {
+			return lazy{l.v, x, at}, true
+		}
+	case *jinja.Dict:
+		return lazy{l.v, x, at}, true
+	}
+	return x, true
+}
+
+// Unwrap is the whole of the part.
+func (l lazy) Unwrap() any {
+	x := l.v.Unwrap()
+	for _, name := range l.path {
+		d, ok := x.(*jinja.Dict)
+		if !ok {
+			return nil
+		}
+		x, _ = d.Get(name)
+	}
+	return x
+}
+
+func (l lazy) fromWhole(name string) (any, bool) {
+	d, ok := l.Unwrap().(*jinja.Dict)
+	if !ok {
+		return nil, false
+	}
+	return d.Get(name)
+}
+
+// cut tells that keys of the map were left out of the summary.
+func cut(d *jinja.Dict) bool {
+	for _, mark := range []string{markTruncated, markCount, markKeys, markLength} {
+		if _, ok := d.Get(mark); ok {
+			return true
+		}
+	}
+	return false
+}
