@@ -7,7 +7,7 @@ SHELL       := /bin/bash
 GO      ?= go
 BIN     ?= bin
 DATA    ?= .noetl
-FUZZTIME ?= 20s
+FUZZTIME ?= 60s
 CHAOS   ?= 5m
 SEEDS   ?= 5000
 BENCH   ?= .
@@ -16,7 +16,7 @@ TOOL    := $(GO) tool -modfile=tools.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race bench microbench chaos simulate fuzz corpus fmt clean help
+.PHONY: build run test check deps race bench microbench chaos simulate mutants fuzz corpus fmt clean help
 
 build: ## build the program into bin/noetl
 	@mkdir -p $(BIN)
@@ -72,7 +72,10 @@ chaos: ## kill processes at random for five minutes, then prove every execution;
 simulate: ## run the control plane in virtual time, with faults of all kinds; SEEDS=5000 runs
 	SIM_RUNS=$(SEEDS) $(GO) test -timeout 0 -count=1 -run 'TestSimulation$$' ./internal/simulation
 
-fuzz: ## every fuzz target for a short while; FUZZTIME=20s each
+mutants: ## break one rule at a time and see the simulation find it; FIND=1 looks for the seeds again
+	MUTANTS=$(if $(FIND),find,check) $(GO) test -timeout 0 -count=1 -v -run TestTheSimulationCatchesEveryMutant ./internal/mutants
+
+fuzz: ## every fuzz target for a short while; FUZZTIME=60s each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
 	  for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2); do \
 	    echo "$$name in $$(dirname "$$file")"; \

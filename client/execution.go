@@ -169,3 +169,22 @@ func (c *Client) Cancel(ctx context.Context, id ID, r CancelRequest) (CancelAnsw
 }
 
 func executionPath(id ID, rest string) string { return fmt.Sprintf("/api/executions/%d%s", id, rest) }
+
+// Explained says how the steps of an execution stand and why.
+type Explained struct {
+	ExecutionID event.StringID `json:"execution_id"`
+	Path        string         `json:"path"`
+	Status      string         `json:"status"`
+	Error       string         `json:"error,omitempty"`
+	Steps       []Explanation  `json:"steps"`
+}
+
+// Explain asks how a step stands and why, or all of them when step is "".
+func (c *Client) Explain(ctx context.Context, id ID, step string) (Explained, error) {
+	path := "/api/executions/" + id.String() + "/explain"
+	if step != "" {
+		path += "?" + url.Values{"step": {step}}.Encode()
+	}
+	var out Explained
+	return out, c.get(ctx, path, &out)
+}

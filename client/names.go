@@ -24,6 +24,10 @@ type (
 	Heartbeat = event.Heartbeat
 	// HeartbeatAnswer carries the new lease, or word to stop.
 	HeartbeatAnswer = event.HeartbeatAnswer
+	// StoredResult tells where a value went that was put aside.
+	StoredResult = event.StoredResult
+	// Explanation says how a step stands and why.
+	Explanation = event.Explanation
 	// Error is a coded error.
 	Error = event.Error
 	// Code classifies an Error.

@@ -56,7 +56,7 @@ func (s *Server) serve(rt route) http.Handler {
 			defer cancel()
 			r = r.WithContext(ctx)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, s.opt.MaxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, max(s.opt.MaxBody, rt.maxBody))
 		err := s.authorize(rt, r)
 		if err == nil {
 			err = rt.handle(w, r)
@@ -153,7 +153,7 @@ func (s *Server) preflight(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT")
 	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Last-Event-ID")
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)

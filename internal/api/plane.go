@@ -15,6 +15,7 @@ type Plane interface {
 	Catalog
 	Commands
 	Executions
+	Results
 	// Health tells which dependencies answer.
 	Health(ctx context.Context) control.Health
 }
@@ -44,5 +45,12 @@ type Executions interface {
 	Events(ctx context.Context, id event.ID, after int64, limit int) ([]event.Event, error)
 	Workload(ctx context.Context, id event.ID) (json.RawMessage, error)
 	Outcome(ctx context.Context, id event.ID) ([]engine.StepOutcome, error)
+	Explain(ctx context.Context, id event.ID, step string) ([]event.Explanation, error)
 	Watch(id event.ID) (wake <-chan struct{}, stop func())
+}
+
+// Results keeps values that are too large for the log.
+type Results interface {
+	PutResult(ctx context.Context, execution event.ID, name string, data json.RawMessage) (event.StoredResult, error)
+	Result(ctx context.Context, ref string) (json.RawMessage, error)
 }

@@ -31,8 +31,9 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 type route struct {
 	Route
-	handle handler
-	stream bool // no request timeout; the handler sets its own deadlines
+	handle  handler
+	stream  bool  // no request timeout; the handler sets its own deadlines
+	maxBody int64 // bytes of a request body where more than usual is expected
 }
 
 // Routes lists the API in table order.
@@ -70,17 +71,24 @@ func (s *Server) routes() []route {
 		entry(post, "/api/commands/{event_id}/release", Worker, s.release, "gives a claim back", `{worker_id, execution_id?, attempt?}`, `{status}`),
 		entry(post, "/api/commands/heartbeat", Worker, s.heartbeats, "renews many leases at once", `{worker_id, commands}`, `{answers}`),
 
+		entry(get, "/api/result/resolve", Viewer, s.result, "returns a value that was put aside, as it was put", "?ref", `value`),
+
+		entry(post, "/api/internal/container-callback/{execution_id}/{step}", Worker, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?}`, `{status, event_id?}`),
+
 		entry(get, "/api/executions", Viewer, s.executions, "lists executions, newest first", "?status&path&catalog_id&parent_execution_id&limit&offset | page&page_size", `[execution]`),
 		entry(get, "/api/executions/{id}", Viewer, s.execution, "shows one execution with the end of its log", "?include_events&page&page_size&since_event_id&event_type", `{…, workload, steps, events}`),
 		entry(get, "/api/executions/{id}/events", Viewer, s.executionEvents, "reads the log of an execution", "?after&limit | page&page_size&since_event_id&event_type", `{events, …}`),
 		entry(get, "/api/executions/{id}/status", Viewer, s.status, "tells how far an execution is", "", `{execution_id, status, current_step, is_cancelled, progress, …}`),
+		entry(get, "/api/executions/{id}/explain", Viewer, s.explain, "says how each step stands and why", "?step", `{execution_id, path, status, error?, steps}`),
 		entry(get, "/api/executions/{id}/cancellation-check", Worker, s.cancellation, "tells whether an execution was cancelled", "", `{execution_id, is_cancelled, …}`),
 		entry(post, "/api/executions/{id}/cancel", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
 		entry(post, "/api/executions/{id}/stop", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
 	}
 	stream := entry(get, "/api/executions/{id}/stream", Viewer, s.stream, "streams the log of an execution as server-sent events", "?after, or Last-Event-ID", `text/event-stream`)
 	stream.stream = true
-	return append(table, stream)
+	put := entry(http.MethodPut, "/api/result/{execution_id}", Worker, s.putResult, "puts a value aside that is too large for the log", `{name, data, scope?}`, `{ref, store, scope, bytes, sha256, expires_at}`)
+	put.maxBody = maxResultBody
+	return append(table, stream, put)
 }
 
 // unrouted answers what no pattern matched: the page outside /api, and inside
@@ -105,7 +113,7 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) allowed(r *http.Request) []string {
 	var list []string
-	for _, m := range []string{http.MethodGet, http.MethodPost} {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
 		probe := *r
 		probe.Method = m
 		if _, pattern := s.mux.Handler(&probe); pattern != "/" && pattern != "" {

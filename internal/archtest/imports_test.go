@@ -29,7 +29,7 @@ var may = map[string][]string{
 	// What a workflow is and does: no I/O.
 	"internal/event":    {},
 	"internal/jinja":    {},
-	"internal/playbook": {"internal/jinja"},
+	"internal/playbook": {"internal/jinja", "internal/tool/schema"},
 	"internal/scope":    {"internal/jinja"},
 	"internal/engine":   {"internal/event", "internal/jinja", "internal/playbook", "internal/scope"},
 	"internal/replay":   {"internal/event"},
@@ -51,7 +51,8 @@ var may = map[string][]string{
 	"internal/bus/nats":          {"internal/event", "internal/bus"},
 	"internal/bus/bustest":       {"internal/event", "internal/bus"},
 	"internal/tool":              {"internal/event"},
-	"internal/tool/*":            {"internal/event", "internal/tool"},
+	"internal/tool/schema":       {},
+	"internal/tool/*":            {"internal/event", "internal/tool", "internal/tool/schema"},
 
 	// The control plane and its edges.
 	"internal/control": {
@@ -88,6 +89,7 @@ var may = map[string][]string{
 	"internal/testkit":    {"client", "internal/*", "internal/*/*"},
 	"internal/testkit/*":  {"client", "internal/*", "internal/*/*"},
 	"internal/e2e":        {"client", "internal/*", "internal/*/*"},
+	"internal/behaviour":  {},
 	"internal/simulation": {},
 	"internal/bench":      {"client", "internal/*", "internal/*/*"},
 	"internal/corpus":     {},
@@ -105,6 +107,7 @@ var testOnly = []string{
 var (
 	pure = []string{
 		"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/engine", "internal/replay",
+		"internal/tool/schema",
 	}
 	pureStd = []string{
 		"bufio", "bytes", "cmp", "container/*", "crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512", "embed", "encoding", "encoding/*",

@@ -45,9 +45,11 @@ type commands struct {
 	Execute  executeCommand  `cmd:"" help:"Start a registered playbook on a server."`
 	Status   statusCommand   `cmd:"" help:"Show how an execution stands."`
 	List     listCommand     `cmd:"" help:"List executions, or the catalog."`
+	Explain  explainCommand  `cmd:"" help:"Say how the steps of an execution stand, what they wait for, and why it went where it went."`
 	Events   eventsCommand   `cmd:"" help:"Show an execution's log."`
 	Cancel   cancelCommand   `cmd:"" help:"Cancel an execution."`
 	Validate validateCommand `cmd:"" help:"Check playbook files without running them."`
+	Schema   schemaCommand   `cmd:"" help:"Print the JSON Schema of the playbook language, for editors."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 

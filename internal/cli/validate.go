@@ -2,42 +2,111 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/playbook"
 )
 
 type validateCommand struct {
-	Files []string `arg:"" help:"Playbook files." placeholder:"FILE"`
-	JSON  bool     `short:"j" help:"Print the problems as JSON."`
+	Files  []string `arg:"" help:"Playbook files; - is standard input." placeholder:"FILE"`
+	JSON   bool     `short:"j" help:"Print the problems as a JSON array."`
+	Strict bool     `help:"Treat warnings as errors."`
 }
 
-// Run checks every file and reports all problems of all of them.
+// maxPlaybook bounds what is read from standard input.
+const maxPlaybook = 16 << 20
+
+// Run checks every file and reports all problems of all of them: the files in
+// the order given, the problems of each by position.
 func (c *validateCommand) Run(env *Env) error {
-	all := playbook.Problems{}
+	findings := []finding{}
+	failed := false
 	for _, f := range c.Files {
-		_, _, problems, err := readPlaybook(f)
-		if err != nil {
-			return err
-		}
-		all = append(all, problems...)
-		if !c.JSON {
-			for _, p := range problems {
+		problems := c.check(env, f)
+		failed = failed || problems.Err() != nil
+		for _, p := range problems {
+			findings = append(findings, findingOf(p))
+			if !c.JSON {
 				fmt.Fprintln(env.Stdout, p)
 			}
-			if problems.Err() == nil {
-				fmt.Fprintf(env.Stdout, "%s: ok%s\n", f, warnings(len(problems)))
-			}
+		}
+		if !c.JSON && problems.Err() == nil {
+			fmt.Fprintf(env.Stdout, "%s: ok%s\n", shownName(f), warnings(len(problems)))
 		}
 	}
 	if c.JSON {
-		if err := printJSON(env, all); err != nil {
+		if err := printJSON(env, findings); err != nil {
 			return err
 		}
 	}
-	if all.Err() != nil {
+	if failed {
 		return exit(ExitInvalid)
 	}
 	return nil
+}
+
+// check reads one file. A file that cannot be read has one problem, so that it
+// does not hide those of the others.
+func (c *validateCommand) check(env *Env, file string) playbook.Problems {
+	problems, err := readProblems(env, file)
+	if err != nil {
+		name := shownName(file)
+		return playbook.Problems{{
+			Severity: playbook.SeverityError, Code: "unreadable", File: name, Line: 1, Col: 1,
+			Message: strings.TrimPrefix(err.Error(), name+": "),
+		}}
+	}
+	if c.Strict {
+		for i := range problems {
+			problems[i].Severity = playbook.SeverityError
+		}
+	}
+	return problems
+}
+
+func readProblems(env *Env, file string) (playbook.Problems, error) {
+	if file != "-" {
+		_, _, problems, err := readPlaybook(file)
+		return problems, err
+	}
+	src, err := io.ReadAll(io.LimitReader(env.Stdin, maxPlaybook+1))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	if len(src) > maxPlaybook {
+		return nil, invalidf("a playbook of more than %d MiB is not read", maxPlaybook>>20)
+	}
+	_, problems := playbook.Parse(shownName(file), src)
+	return problems, nil
+}
+
+// shownName is how messages call a file.
+func shownName(file string) string {
+	if file == "-" {
+		return "<stdin>"
+	}
+	return file
+}
+
+// finding is a problem as programs get it.
+type finding struct {
+	File     string            `json:"file"`
+	Line     int               `json:"line"`
+	Col      int               `json:"col"`
+	Severity playbook.Severity `json:"severity"`
+	Code     string            `json:"code"`
+	Step     string            `json:"step,omitempty"`
+	Field    string            `json:"field,omitempty"` // the path of the value, e.g. workflow[1].tool.url
+	Message  string            `json:"message"`
+	Remedy   string            `json:"remedy,omitempty"`
+}
+
+func findingOf(p playbook.Problem) finding {
+	return finding{
+		File: p.File, Line: p.Line, Col: p.Col, Severity: p.Severity, Code: p.Code,
+		Step: p.Step, Field: p.Path, Message: p.Message, Remedy: p.Remedy,
+	}
 }
 
 func warnings(n int) string {

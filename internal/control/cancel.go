@@ -67,7 +67,8 @@ func (p *Plane) cancelOne(ctx context.Context, id event.ID, r CancelRequest) err
 
 type cancelInput struct {
 	ticket
-	r CancelRequest
+	r        CancelRequest
+	children []engine.Child // that were waited for
 }
 
 func (in *cancelInput) apply(_ context.Context, ps *pass) error {
@@ -77,6 +78,7 @@ func (in *cancelInput) apply(_ context.Context, ps *pass) error {
 			Message: "Cannot cancel execution in " + ps.state.Summary().Status + " state",
 		}
 	}
+	in.children = ps.state.Children()
 	for _, e := range engine.Cancel(ps.state, in.r.Reason, in.r.By, ps.env) {
 		ps.add(e)
 	}
@@ -85,6 +87,11 @@ func (in *cancelInput) apply(_ context.Context, ps *pass) error {
 
 func (in *cancelInput) settle(ps *pass) {
 	ps.p.out.offer(announcement{cancelled: ps.id})
+	for _, c := range in.children {
+		if c.Request.Wait {
+			ps.p.send(ps.p.abandon(c.ID))
+		}
+	}
 }
 
 // cascade cancels the descendants of an execution.

@@ -65,9 +65,11 @@ var errTaken = &event.Error{Code: event.Unavailable, Message: "execution id is t
 // startTries bounds how often a start is tried under a new id.
 const startTries = 5
 
-// start makes an execution under a fresh id.
+// start makes an execution, under a fresh id unless it has one.
 func (p *Plane) start(ctx context.Context, program *engine.Program, in engine.StartInput) (ExecuteAnswer, error) {
-	in.ExecutionID = p.o.IDs()
+	if in.ExecutionID == 0 {
+		in.ExecutionID = p.o.IDs()
+	}
 	e, err := engine.Start(program, in, engine.Env{Now: p.now(), NewID: p.o.IDs})
 	if err != nil {
 		return ExecuteAnswer{}, err

@@ -51,6 +51,8 @@ type pass struct {
 	expired  []*engine.Command // lease is over, may be taken by a taker
 	released []*engine.Command // pending again, to be announced
 	mine     []*engine.Command // for the local worker
+	stored   []store.Result    // values inputs put beside the log
+	unread   error             // a value beside the log could not be read
 	handed   int
 	reported bool // some report has been told how many commands the pass issued
 }
@@ -145,14 +147,19 @@ func (ps *pass) again(ctx context.Context) error {
 // rolls back.
 func (ps *pass) attempt(ctx context.Context) error {
 	ps.reset()
+	ps.state.Lend(ps.p.fetch(ctx, func(err error) { ps.unread = err }))
 	ps.state.Begin()
 	if err := ps.applyInputs(ctx); err != nil {
 		return err
 	}
 	if ps.decide && ps.live.program != nil && !ps.state.Final() {
 		ps.plan = engine.Decide(ps.live.program, ps.state, ps.env)
+		if ps.unread != nil {
+			return storeError("read result", ps.unread)
+		}
 		ps.changed = append(ps.changed, ps.plan.Changed...)
 		ps.issued = len(ps.plan.Issued)
+		ps.released = append(ps.released, ps.plan.Woken...)
 	}
 	claims := ps.handOver()
 	ps.events = append(ps.events, ps.plan.Events...)
@@ -173,6 +180,7 @@ func (ps *pass) reset() {
 	ps.decide, ps.reported, ps.handed, ps.issued = false, false, 0, 0
 	ps.events, ps.changed, ps.seen, ps.plan = nil, nil, nil, engine.Plan{}
 	ps.takers, ps.expired, ps.released, ps.mine = nil, nil, nil, nil
+	ps.stored, ps.unread = nil, nil
 }
 
 // applyInputs applies each input and notes which are refused; they are told
@@ -209,6 +217,9 @@ func (ps *pass) add(e event.Event) engine.Effect {
 	eff := ps.state.Apply(&ps.events[len(ps.events)-1])
 	if eff.Command != nil {
 		ps.changed = append(ps.changed, eff.Command)
+		if e.Type.Canonical() == event.CallDone && eff.Command.Status == event.StatusPending {
+			ps.released = append(ps.released, eff.Command) // it was parked and goes on
+		}
 	}
 	return eff
 }
@@ -221,6 +232,7 @@ func (ps *pass) append(ctx context.Context) error {
 		Expected:  ps.began,
 		Events:    ps.events,
 		Commands:  ps.commandRows(),
+		Results:   ps.results(),
 	})
 	if err != nil {
 		if !unknownOutcome(err) || !ps.tookEffect(ctx) {
@@ -316,8 +328,10 @@ func (ps *pass) finish() {
 	ps.deliver()
 	if len(ps.events) > 0 {
 		ps.announce()
+		ps.family()
 		ps.p.watchers.wake(ps.id, ps.state.Final())
 	}
+	ps.p.alarms.set(ps.id, ps.state.WakeAt())
 }
 
 // idle tells whether all inputs only looked whether something is due; such a

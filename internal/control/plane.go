@@ -10,6 +10,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -109,6 +110,9 @@ type Plane struct {
 	ran      atomic.Bool
 
 	out      *publisher
+	alarms   *alarms
+	errands  chan errand
+	values   *lru[string, json.RawMessage]
 	repeats  *lru[event.ID, repeat] // announcements of waiting commands so far
 	nudges   *lru[event.ID, repeat] // recovery looks at silent executions so far
 	watchers watchers
@@ -131,6 +135,9 @@ func New(o Options) (*Plane, error) {
 		free:      make(chan *mailbox),
 		repeats:   newLRU[event.ID, repeat](repeatsKept),
 		nudges:    newLRU[event.ID, repeat](repeatsKept),
+		alarms:    newAlarms(),
+		errands:   make(chan errand, errandQueue),
+		values:    newLRU[string, json.RawMessage](valuesKept),
 	}
 	p.work, p.stopWork = context.WithCancel(context.Background())
 	p.out = newPublisher(p)
@@ -150,8 +157,13 @@ func (p *Plane) Run(ctx context.Context) error {
 	var sweeps, background sync.WaitGroup
 	sweeps.Go(func() { p.sweepDispatch(ctx) })
 	sweeps.Go(func() { p.sweepRecovery(ctx) })
+	sweeps.Go(func() { p.sweepTimers(ctx) })
+	sweeps.Go(func() { p.ring(ctx) })
 	stop := make(chan struct{})
 	background.Go(func() { p.out.run(stop) })
+	for range errandRunners {
+		background.Go(func() { p.runErrands(stop) })
+	}
 	for range standing {
 		background.Go(func() { p.stand(stop) })
 	}

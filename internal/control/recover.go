@@ -81,6 +81,8 @@ func (in *nudgeInput) apply(_ context.Context, ps *pass) error {
 	return nil
 }
 
+func (in *nudgeInput) settle(ps *pass) { ps.tend() }
+
 // expiredInput deals with a command whose lease is over according to its row:
 // whoever can start it in this pass takes it over, and after the last attempt
 // it has failed.

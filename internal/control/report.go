@@ -58,7 +58,7 @@ type reportInput struct {
 	eager     int
 
 	beats  []int // heartbeats, which renew a lease and are not stored
-	held   []int // claims reported again, which are not stored: their id is 0
+	held   []int // claims and callbacks reported again, which are not stored: their id is 0
 	handed []*engine.Command
 	ans    event.ReportAnswer
 }
@@ -144,6 +144,9 @@ func (in *reportInput) ingest(ctx context.Context, ps *pass) ([]event.Event, err
 		}
 		if err != nil {
 			return nil, err
+		}
+		if e.Type.Canonical() == event.CallDone && e.CommandID == "" {
+			in.held = append(in.held, i) // nobody waits to be called back, or not any more
 		}
 		events[i] = e
 	}

@@ -150,7 +150,7 @@ func (r *rig) verify(id event.ID) *engine.State {
 		if e.Type == event.CommandIssued {
 			issued[e.CommandID] = e.EventID
 		}
-		if eff := s.Apply(e); e.Type.IsCommandEnd() && eff.Ignored == "" {
+		if eff := s.Apply(e); eff.Ended {
 			ends[e.CommandID]++
 		}
 	}
@@ -197,6 +197,8 @@ type crew struct {
 	runs   sync.Map // command id -> *atomic.Int64
 	turn   atomic.Int64
 	drop   func(cmd *event.Command) bool // die with the command instead of reporting
+	// says makes the report of a command; nil or a nil answer stands for success.
+	says func(cmd *event.Command) *event.Incoming
 }
 
 // hire starts hands goroutines of a worker until the test ends.
@@ -261,7 +263,14 @@ func (w *crew) work(ctx context.Context, first *event.Command) {
 		if w.drop != nil && w.drop(cmd) {
 			continue
 		}
-		answer, err := w.report(ctx, success(w.r.ids.Next(), w.id, w.eager, cmd))
+		rep := success(w.r.ids.Next(), w.id, w.eager, cmd)
+		if w.says != nil {
+			if in := w.says(cmd); in != nil {
+				in.EventID, in.Step, in.Meta = rep.Events[0].EventID, cmd.NodeName, rep.Events[0].Meta
+				rep.Events[0] = *in
+			}
+		}
+		answer, err := w.report(ctx, rep)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.r.t.Errorf("worker %s: report %s: %v", w.id, cmd.Meta.CommandID, err)

@@ -14,7 +14,7 @@ func executionRow(s engine.Summary) store.Execution {
 		LastSeq: s.LastSeq, LastEventID: s.LastEventID, LastEventType: s.LastEventType, LastNodeName: s.LastNodeName,
 		CurrentStep: s.CurrentStep, StepsTotal: s.StepsTotal, StepsCompleted: s.StepsCompleted,
 		StepsRunning: s.StepsRunning, StepsFailed: s.StepsFailed, Error: s.Error,
-		StartedAt: s.StartedAt, EndedAt: s.EndedAt, UpdatedAt: s.UpdatedAt,
+		StartedAt: s.StartedAt, EndedAt: s.EndedAt, UpdatedAt: s.UpdatedAt, WakeAt: s.WakeAt,
 	}
 }
 

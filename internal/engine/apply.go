@@ -11,6 +11,7 @@ import (
 // Effect says what an event changed.
 type Effect struct {
 	Command *Command // the command whose row changed, nil when none
+	Ended   bool     // the event ended that command
 	Ignored string   // why the event changed nothing; "" when it did
 }
 
@@ -59,6 +60,14 @@ func (s *State) Apply(e *event.Event) Effect {
 		s.applyRoute(e)
 	case event.CtxUpdated:
 		s.applyVars(resultOf[ctxDetail](e))
+	case event.TimerSet:
+		return s.applyTimerSet(e)
+	case event.TimerFired:
+		return s.applyTimerFired(e)
+	case event.FrameCommitted:
+		return s.closeFrame(e)
+	case event.ChildIssued:
+		return s.applyChild(e)
 	case event.CommandIssued:
 		return s.applyIssued(e)
 	default:
@@ -92,7 +101,11 @@ func (s *State) applyStart(e *event.Event) {
 	}
 	s.catalogID, s.parentID = e.CatalogID, e.ParentExecutionID
 	s.path, s.version = d.Path, d.Version
-	s.pool, s.trace = Pool(m.Pool, d.Path), m.Trace
+	s.pool, s.trace, s.parentIter = Pool(m.Pool, d.Path), m.Trace, m.ParentIter
+	s.parent.Command = m.ParentCommand
+	if m.Returns != nil {
+		s.parent.Request = *m.Returns
+	}
 	s.status, s.startedAt = event.StatusRunning, e.CreatedAt
 	if w, err := jinja.FromJSON(d.Workload); err == nil {
 		if dict, ok := w.(*jinja.Dict); ok {
@@ -119,7 +132,10 @@ func (s *State) applyTerminal(e *event.Event) {
 	if s.errorText == "" {
 		s.errorText = metaOf[terminalMeta](e).Error
 	}
-	s.offers, s.unrouted, s.loops = nil, nil, nil
+	s.offers, s.unrouted, s.loops, s.parked = nil, nil, nil, nil
+	for id := range s.timers {
+		drop(s, s.timers, id)
+	}
 }
 
 // stepOf finds or makes the record of a step.
@@ -149,14 +165,13 @@ func (s *State) applyEnter(e *event.Event) Effect {
 		return Effect{Ignored: IgnoredForeign}
 	}
 	st := s.stepOf(e.NodeName)
-	r := &run{step: st.name, gen: d.Gen, entered: e.EventID, epoch: s.epoch}
-	if d.Expected != nil {
-		n := len(d.Items)
-		r.loop = &loopRun{
-			iterator: d.Iterator, parallel: d.Mode == "parallel", window: d.MaxInFlight,
-			items: d.Items, shared: d.Vars, marks: make([]mark, n), results: make([]json.RawMessage, n),
-			errors: map[int]string{}, updates: map[int]json.RawMessage{},
-		}
+	r := &run{step: st.name, gen: d.Gen, entered: e.EventID, enteredAt: e.CreatedAt, epoch: s.epoch}
+	switch {
+	case d.Cursor != nil:
+		r.cursor = newCursorRun(d)
+		s.loops = with(s.loops, r)
+	case d.Expected != nil:
+		r.loop = newLoopRun(d)
 		s.loops = with(s.loops, r)
 	}
 	s.begin(st, r)
@@ -168,14 +183,16 @@ func (s *State) applyEnter(e *event.Event) Effect {
 func (s *State) begin(st *step, r *run) {
 	s.touchStep(st)
 	st.runs, st.cur = r.gen, r
-	if r.loop != nil {
+	if r.loop != nil || r.cursor != nil {
 		st.loop = true
 	}
 	kept := make([]offer, 0, len(s.offers))
 	for _, o := range s.offers {
 		if o.target != r.step {
 			kept = append(kept, o)
+			continue
 		}
+		r.from = append(r.from, o.from)
 	}
 	s.offers = kept
 }
@@ -197,9 +214,7 @@ func (s *State) applyExit(e *event.Event) Effect {
 		return Effect{Ignored: IgnoredForeign}
 	}
 	s.touch(r)
-	if r.loop != nil {
-		r.value = r.aggregate()
-	}
+	r.aggregate()
 	s.finish(r, completed, e)
 	return Effect{}
 }
@@ -212,17 +227,15 @@ func (s *State) applyStepFailed(e *event.Event) Effect {
 		return Effect{Ignored: IgnoredForeign}
 	case r == nil && d.Gen == s.runsOf(e.NodeName)+1: // it failed before it could be entered
 		st := s.stepOf(e.NodeName)
-		r = &run{step: st.name, gen: d.Gen, entered: e.EventID, epoch: s.epoch}
+		r = &run{step: st.name, gen: d.Gen, entered: e.EventID, enteredAt: e.CreatedAt, epoch: s.epoch}
 		s.begin(st, r)
-	case r == nil:
+	case r == nil || r.phase == skipped:
 		return Effect{Ignored: IgnoredLate}
 	}
 	s.touch(r)
 	r.errText, r.reason = d.Error, d.Reason
 	r.errRaw = encode(d.Error)
-	if r.loop != nil {
-		r.value = r.aggregate()
-	}
+	r.aggregate()
 	s.finish(r, failed, e)
 	return Effect{}
 }
@@ -234,14 +247,14 @@ func (s *State) applySkipped(e *event.Event) {
 	st := s.stepOf(e.NodeName)
 	if d.Gen == 0 {
 		if st.runs == 0 {
-			s.touchStep(st).cur = &run{step: st.name, phase: skipped, routed: true, reason: d.Reason, epoch: s.epoch}
+			s.touchStep(st).cur = &run{step: st.name, phase: skipped, routed: true, reason: d.Reason, endedAt: e.CreatedAt, skip: d, epoch: s.epoch}
 		}
 		return
 	}
 	if d.Gen != st.runs+1 {
 		return
 	}
-	r := &run{step: st.name, gen: d.Gen, entered: e.EventID, reason: d.Reason, epoch: s.epoch}
+	r := &run{step: st.name, gen: d.Gen, entered: e.EventID, enteredAt: e.CreatedAt, reason: d.Reason, skip: d, epoch: s.epoch}
 	s.begin(st, r)
 	s.finish(r, skipped, e)
 }
@@ -249,8 +262,12 @@ func (s *State) applySkipped(e *event.Event) {
 // finish ends a run and queues it for routing.
 func (s *State) finish(r *run, p phase, e *event.Event) {
 	wasOver := r.phase != running
-	r.phase, r.ended, r.routed = p, e.EventID, false
-	if r.loop != nil {
+	r.phase, r.ended, r.endedAt, r.routed = p, e.EventID, e.CreatedAt, false
+	if r.timer != 0 {
+		drop(s, s.timers, r.timer)
+		r.timer = 0
+	}
+	if r.loop != nil || r.cursor != nil {
 		s.loops = without(s.loops, r)
 	}
 	if !wasOver {
@@ -292,6 +309,7 @@ func (s *State) applyRoute(e *event.Event) {
 	}
 	s.touch(r)
 	r.routed, r.handled = true, d.Handled
+	s.touchStep(s.steps[d.Step]).routed = d
 	s.unrouted = without(s.unrouted, r)
 	if r.phase == failed && !d.Handled {
 		s.unhandled++

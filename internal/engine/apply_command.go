@@ -23,13 +23,17 @@ func (s *State) applyIssued(e *event.Event) Effect {
 	}
 	c := &Command{
 		ID: e.CommandID, EventID: e.EventID, Step: e.NodeName, Kind: e.NodeType, Gen: d.Gen, Index: -1,
-		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
+		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, budget: d.MaxAttempts, place: d.Cursor, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
 	}
 	s.touch(r).openCmd++
-	if r.loop != nil && d.Index != nil && *d.Index >= 0 && *d.Index < len(r.loop.marks) {
+	s.touchStep(s.steps[r.step]).kind = c.Kind
+	switch {
+	case r.loop != nil && d.Index != nil && *d.Index >= 0 && *d.Index < r.loop.total:
 		c.Index = *d.Index
-		at(s, r.loop.marks, c.Index, wasIssued)
+		s.setSlot(r.loop.slots, c.Index, slot{mark: wasIssued})
 		r.next = max(r.next, c.Index+1)
+	case r.cursor != nil && d.Cursor != nil:
+		s.issueCursor(r, c)
 	}
 	put(s, s.open, c.EventID, c)
 	put(s, s.commands, c.ID, c)
@@ -46,7 +50,7 @@ func (s *State) applyIssued(e *event.Event) Effect {
 func (s *State) applyCommand(e *event.Event) Effect {
 	t := e.Type.Canonical()
 	switch t {
-	case event.CommandClaimed, event.CommandStarted, event.CommandReleased, event.CallDone,
+	case event.CommandClaimed, event.CommandStarted, event.CommandReleased, event.CommandParked, event.CallDone,
 		event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
 	default:
 		return Effect{Ignored: IgnoredForeign}
@@ -54,6 +58,9 @@ func (s *State) applyCommand(e *event.Event) Effect {
 	c, ok := s.commands[e.CommandID]
 	if !ok {
 		return Effect{Ignored: s.whyNoCommand(e)}
+	}
+	if c.wait != nil {
+		return s.applyWake(c, e)
 	}
 	switch t {
 	case event.CommandClaimed:
@@ -67,6 +74,9 @@ func (s *State) applyCommand(e *event.Event) Effect {
 	if fenced(c, e) {
 		return Effect{Ignored: IgnoredFenced}
 	}
+	if park, ok := parkOf(e); ok {
+		return s.park(c, park, e)
+	}
 	switch t {
 	case event.CommandStarted:
 		if c.Status != event.StatusClaimed { // only a claim gives the right to run
@@ -76,11 +86,11 @@ func (s *State) applyCommand(e *event.Event) Effect {
 		return Effect{Command: c}
 	case event.CallDone:
 		d := callOf(e)
-		s.touchCommand(c).data, c.errRaw = d.Data, d.Error
+		s.touchCommand(c).data, c.ref, c.errRaw = d.Data, d.Ref, d.Error
 		return Effect{}
 	}
 	s.end(c, e)
-	return Effect{Command: c}
+	return Effect{Command: c, Ended: true}
 }
 
 // whyNoCommand tells a repeated end from a late note and from nonsense.
@@ -123,20 +133,22 @@ func (s *State) applyClaim(c *Command, e *event.Event) Effect {
 func (s *State) end(c *Command, e *event.Event) {
 	d := callOf(e)
 	s.touchCommand(c)
-	data := d.Data
+	data, ref := d.Data, d.Ref
 	if data == nil {
-		data = c.data
+		data, ref = c.data, c.ref
 	}
-	ok := e.Type.Canonical() == event.CommandCompleted && !isToolFailure(d.Status, e.Status)
+	t := e.Type.Canonical()
+	ok := (t == event.CommandCompleted || t == event.CallDone) && !isToolFailure(d.Status, e.Status)
 	errRaw := d.Error
 	if len(errRaw) == 0 {
 		errRaw = c.errRaw
 	}
-	c.EndedAt, c.vars, c.data, c.errRaw = e.CreatedAt, nil, nil, nil
+	s.unpark(c)
+	c.EndedAt, c.vars, c.data, c.ref, c.errRaw, c.resume = e.CreatedAt, nil, nil, nil, nil, nil
 	switch {
 	case ok:
 		c.Status = event.StatusCompleted
-	case e.Type.Canonical() == event.CommandCancelled:
+	case t == event.CommandCancelled:
 		c.Status, c.Error = event.StatusCancelled, "cancelled"
 		errRaw = encode(c.Error)
 	default:
@@ -152,8 +164,12 @@ func (s *State) end(c *Command, e *event.Event) {
 		return
 	}
 	s.touch(r).openCmd--
+	if r.cursor != nil {
+		s.settleCursor(r, c, ok, data, ref, d.Updates)
+		return
+	}
 	if c.Index >= 0 {
-		s.settle(r, c, ok, data, d.Updates)
+		s.settle(r, c, ok, data, ref, d.Updates)
 		return
 	}
 	r.updates = d.Updates
@@ -162,31 +178,39 @@ func (s *State) end(c *Command, e *event.Event) {
 		data, r.updates = splitUpdates(data, r.updates)
 	}
 	if len(data) > 0 || ok {
-		r.value = scope.Step(nonNil(data), scope.Info{Sequence: seq})
+		r.value = scope.Step(nonNil(data), scope.Info{Sequence: seq, Ref: ref})
 	}
 	if ok {
 		s.finish(r, completed, e)
 		return
 	}
 	r.errText, r.errRaw = c.Error, errRaw
+	if c.Status == event.StatusCancelled {
+		r.reason = reasonCancelled
+	}
 	s.finish(r, failed, e)
 }
 
 // settle records the end of one iteration.
-func (s *State) settle(r *run, c *Command, ok bool, data, updates json.RawMessage) {
+func (s *State) settle(r *run, c *Command, ok bool, data json.RawMessage, ref *scope.Reference, updates json.RawMessage) {
 	if len(data) > 0 {
 		data, updates = splitUpdates(data, updates)
+	}
+	if ref != nil {
+		put(s, r.loop.refs, c.Index, *ref)
+	}
+	if c.Kind == "task_sequence" && len(data) > 0 {
+		data = scope.Step(data, scope.Info{Sequence: true}).JSON()
 	}
 	if len(updates) > 0 {
 		put(s, r.loop.updates, c.Index, updates)
 	}
 	if ok {
-		at(s, r.loop.marks, c.Index, hasSucceeded)
-		at(s, r.loop.results, c.Index, nonNil(data))
+		s.setSlot(r.loop.slots, c.Index, slot{hasSucceeded, nonNil(data)})
 		r.succeeded++
 		return
 	}
-	at(s, r.loop.marks, c.Index, hasFailed)
+	s.setSlot(r.loop.slots, c.Index, slot{mark: hasFailed})
 	put(s, r.loop.errors, c.Index, c.Error)
 	r.faulted++
 }
@@ -244,13 +268,11 @@ func callOf(e *event.Event) *callDetail {
 		return d
 	}
 	d := resultOf[callDetail](e)
-	var m struct {
-		Attempt int `json:"attempt"`
-	}
+	var m incomingMeta
 	if len(e.Meta) > 0 {
 		_ = json.Unmarshal(e.Meta, &m)
 	}
-	d.Attempt = m.Attempt
+	d.Attempt, d.Pending = m.Attempt, d.Pending || m.Pending
 	e.Detail = d
 	return d
 }

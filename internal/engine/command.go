@@ -64,6 +64,8 @@ func Claim(s *State, c *Command, worker string, lease time.Time, env Env) (event
 		return event.Event{}, refuse("execution_ended", "Execution has ended")
 	case event.IsFinal(c.Status):
 		return event.Event{}, Ended(event.StatusCompleted)
+	case c.wait != nil:
+		return event.Event{}, refuse("waiting", "Command waits and needs no worker now")
 	}
 	d := &claimDetail{Attempt: c.Attempt + 1, LeaseUntil: lease}
 	if c.Status != event.StatusPending {
@@ -115,12 +117,7 @@ func Lost(s *State, c *Command, reason string, env Env) event.Event {
 // Cancel makes the events that end an execution on request: its open commands
 // first, then the execution.
 func Cancel(s *State, reason, by string, env Env) []event.Event {
-	var out []event.Event
-	for _, c := range s.OpenCommands() {
-		e := s.commandEvent(c, event.CommandCancelled, event.StatusCancelled, env)
-		e.Result = envelope(event.StatusCancelled, nil)
-		out = append(out, e)
-	}
+	out := cancelOpen(s, env)
 	text := firstOf(reason, "cancelled on request")
 	return append(out, event.Event{
 		ExecutionID: s.id, CatalogID: s.catalogID, EventID: env.NewID(), CreatedAt: env.Now,
@@ -128,6 +125,17 @@ func Cancel(s *State, reason, by string, env Env) []event.Event {
 		Result: envelope(event.StatusCancelled, nil),
 		Meta:   encode(&terminalMeta{Status: event.StatusCancelled, Reason: text, By: by}),
 	})
+}
+
+// cancelOpen makes the events that end all open commands.
+func cancelOpen(s *State, env Env) []event.Event {
+	var out []event.Event
+	for _, c := range s.OpenCommands() {
+		e := s.commandEvent(c, event.CommandCancelled, event.StatusCancelled, env)
+		e.Result = envelope(event.StatusCancelled, nil)
+		out = append(out, e)
+	}
+	return out
 }
 
 // commandEvent is an event of the control plane about a command.
@@ -148,35 +156,59 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 	cmd := &event.Command{
 		Status: "ok", EventID: c.EventID, ExecutionID: s.id, NodeID: c.Step, NodeName: c.Step, Action: c.Kind,
 		LeaseUntil: c.LeaseUntil,
-		Context:    event.CommandContext{ToolConfig: n.toolConfig, Args: n.args, RenderContext: nonEmpty(c.vars)},
+		Context:    event.CommandContext{ToolConfig: n.toolConfig, Args: n.args, RenderContext: nonEmpty(s.resolved(c.vars))},
 		Meta: event.CommandMeta{
 			CommandID: c.ID, Step: c.Step, ToolKind: c.Kind, Attempt: max(c.Attempt, 1), MaxAttempts: c.MaxAttempts,
 			ExecutionID: event.StringID(s.id), CatalogID: event.StringID(s.catalogID),
 			Actionable: true, Single: n.step.Single, Trace: s.trace, TimeoutSeconds: n.step.Timeout.Seconds(),
+			ParkAfter: p.limits.ParkAfter.Seconds(), Resume: c.resume, Cursor: c.place, Output: n.output,
 		},
 	}
 	if r := s.currentRun(c.Step, c.Gen); c.Index >= 0 && r != nil && r.loop != nil {
-		iterate(cmd, r.loop, c)
+		iterate(s, cmd, r.loop, c)
+	} else if c.place != nil && r != nil && r.cursor != nil {
+		row(s, n, cmd, r.cursor, c)
+	} else if len(s.parentIter) > 0 {
+		ctx := newObject()
+		ctx.merge(cmd.Context.RenderContext)
+		ctx.raw("iter", s.withParent(nil))
+		cmd.Context.RenderContext = ctx.bytes()
 	}
 	return cmd, nil
 }
 
 // iterate binds the names of one iteration.
-func iterate(cmd *event.Command, l *loopRun, c *Command) {
-	index, total := c.Index, len(l.marks)
+func iterate(s *State, cmd *event.Command, l *loopRun, c *Command) {
+	index, total := c.Index, l.total
 	cmd.Meta.IterationIndex, cmd.Meta.IterationTotal = &index, &total
 	cmd.Meta.IteratorStep, cmd.Meta.ItemVar = c.Step, l.iterator
-	iter := newObject()
-	iter.raw(l.iterator, l.items[index])
-	iter.int("_index", index)
-	iter.int("_total", total)
-	bound := iter.bytes()
+	bound := l.iter(s, index)
 	ctx := newObject()
-	ctx.merge(l.shared)
-	ctx.merge(c.vars)
+	ctx.merge(s.resolved(l.shared))
+	ctx.merge(s.resolved(c.vars))
 	ctx.merge(bound)
-	ctx.raw("iter", bound)
+	ctx.raw("iter", s.withParent(bound))
 	cmd.Context.RenderContext = ctx.bytes()
+}
+
+// iter is what an iteration knows of itself.
+func (l *loopRun) iter(s *State, index int) json.RawMessage {
+	o := newObject()
+	o.raw(l.iterator, l.item(s, index))
+	o.int("_index", index)
+	o.int("_total", l.total)
+	return o.bytes()
+}
+
+// withParent adds the iteration of the parent in which this execution started.
+func (s *State) withParent(iter json.RawMessage) json.RawMessage {
+	if len(s.parentIter) == 0 {
+		return iter
+	}
+	o := newObject()
+	o.merge(iter)
+	o.raw("parent", s.parentIter)
+	return o.bytes()
 }
 
 func nonEmpty(raw json.RawMessage) json.RawMessage {

@@ -41,6 +41,12 @@ func (n names) Lookup(name string) (any, bool) {
 		return n.s.path, true
 	case "version":
 		return int64(n.s.version), true
+	case "execution":
+		return n.s.identity(), true
+	case "iter":
+		if len(n.s.parentIter) > 0 {
+			return n.s.withParent(nil), true
+		}
 	case "job":
 		d := jinja.NewDict(3)
 		for _, k := range []string{"uuid", "id", "execution_id"} {
@@ -51,15 +57,37 @@ func (n names) Lookup(name string) (any, bool) {
 	return nil, false
 }
 
+// identity is `execution`: what the execution is, whatever the workload calls
+// its own keys.
+func (s *State) identity() *jinja.Dict {
+	d := jinja.NewDict(4)
+	d.Set("id", s.id.String())
+	d.Set("path", s.path)
+	d.Set("version", int64(s.version))
+	d.Set("pool", s.pool)
+	return d
+}
+
 // lookup finds a name among variables, step results and workload keys.
 func (s *State) lookup(name string) (any, bool) {
 	if v, ok := s.vars[name]; ok {
 		return v.get(), true
 	}
-	if st, ok := s.steps[name]; ok && st.result != nil {
-		return st.result, true
+	if st := s.resultNamed(name); st != nil {
+		return s.bound(st.result), true
 	}
 	return s.workload.Get(name)
+}
+
+// resultNamed is the step whose result a name shows; nil when there is none.
+func (s *State) resultNamed(name string) *step {
+	if of, ok := s.second[name]; ok {
+		name = of
+	}
+	if st := s.steps[name]; st != nil && st.result != nil {
+		return st
+	}
+	return nil
 }
 
 // everything is `ctx`: all names as one object.
@@ -76,7 +104,7 @@ func (e everything) Unwrap() any {
 	}
 	for _, name := range e.s.order {
 		if st := e.s.steps[name]; st.result != nil {
-			out.Set(name, st.result.Unwrap())
+			out.Set(name, e.s.bound(st.result).Unwrap())
 		}
 	}
 	for _, k := range sortedKeys(e.s.vars) {
@@ -98,7 +126,7 @@ func (a allSteps) Attr(name string) (any, bool) {
 	d.Set("status", st.cur.phase.String())
 	d.Set("runs", int64(st.runs))
 	if st.result != nil {
-		d.Set("data", st.result.Unwrap())
+		d.Set("data", a.s.bound(st.result))
 	}
 	if st.cur.errText != "" {
 		d.Set("error", st.cur.errText)
@@ -131,7 +159,7 @@ func (s *State) commandVars(n needs) json.RawMessage {
 	}
 	var stepNames []string
 	for _, name := range wanted {
-		if st, ok := s.steps[name]; ok && st.result != nil && s.vars[name] == nil {
+		if st := s.resultNamed(name); st != nil && s.vars[name] == nil {
 			o.raw(name, st.result.JSON())
 			stepNames = append(stepNames, name)
 			continue
@@ -147,7 +175,7 @@ func (s *State) commandVars(n needs) json.RawMessage {
 	if len(stepNames) > 0 {
 		info := newObject()
 		for _, name := range stepNames {
-			info.raw(name, encode(s.steps[name].result.Info()))
+			info.raw(name, encode(s.resultNamed(name).result.Info()))
 		}
 		o.raw("__steps", info.bytes())
 	}
@@ -167,6 +195,8 @@ func (s *State) addBase(o *object, name string) {
 		o.value(name, int64(s.version))
 	case "steps":
 		o.value(name, allSteps{s}.Unwrap())
+	case "execution":
+		o.value(name, s.identity())
 	}
 }
 

@@ -16,15 +16,27 @@ type Env struct {
 // Plan is a decision: the events to append, in order, and the commands they
 // touch. It is already applied to the state it was made from.
 type Plan struct {
-	Events  []event.Event
-	Changed []*Command // rows to write, each once
-	Issued  []*Command // issued by this plan and still pending, oldest first
+	Events    []event.Event
+	Changed   []*Command // rows to write, each once
+	Issued    []*Command // issued by this plan and still pending, oldest first
+	Woken     []*Command // parked before, and pending again
+	Children  []Child    // executions to start
+	Abandoned []event.ID // child executions whose parent has stopped waiting
+	Stored    []Stored   // values the events refer to
+}
+
+// Stored is a value too large for the log.
+type Stored struct {
+	Ref  string
+	Name string
+	Data json.RawMessage
 }
 
 // Decide looks at the state alone and returns everything that must happen
 // now. It runs to a fixed point: after it, deciding again yields nothing.
 func Decide(p *Program, s *State, env Env) Plan {
 	d := &decider{p: p, s: s, env: env}
+	s.second = p.second
 	if s.Started() && !s.Final() {
 		d.run()
 	}
@@ -43,8 +55,13 @@ type decider struct {
 // execution. The final step, when there is one, comes before the end.
 func (d *decider) run() {
 	if len(d.s.order) == 0 {
+		if dl := d.p.pb.Executor.Deadline; dl > 0 {
+			d.setTimer("", timerDetail{Timer: timerDeadline, FiresAt: d.s.startedAt.Add(dl)}, d.s.lastEventID)
+		}
 		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
 	}
+	d.fireTimers()
+	d.arrangeParked()
 	d.settle()
 	if n, ok := d.finalStep(); ok {
 		d.enter(n, offer{cause: d.s.lastEventID})
@@ -76,14 +93,23 @@ func (d *decider) stopping() bool { return d.s.unhandled > 0 }
 // emit applies an event of ours and adds it to the plan.
 func (d *decider) emit(e event.Event) {
 	e.ExecutionID, e.CatalogID = d.s.id, d.s.catalogID
-	e.EventID, e.CreatedAt = d.env.NewID(), d.env.Now
-	if e.Type == event.CommandIssued {
-		e.CommandID = commandID(d.s.id, e.NodeName, e.EventID, e.Detail.(*issueDetail).Index)
+	if e.EventID == 0 {
+		e.EventID = d.env.NewID()
 	}
+	e.CreatedAt = d.env.Now
+	if e.Type == event.CommandIssued {
+		e.CommandID = commandID(d.s.id, e.NodeName, e.EventID, e.Detail.(*issueDetail).index())
+	}
+	child := d.s.awaited(e.CommandID)
 	if eff := d.s.Apply(&e); eff.Command != nil {
 		d.plan.Changed = append(d.plan.Changed, eff.Command)
-		if e.Type == event.CommandIssued {
+		switch {
+		case e.Type == event.CommandIssued:
 			d.plan.Issued = append(d.plan.Issued, eff.Command)
+		case eff.Command.Status == event.StatusPending:
+			d.plan.Woken = append(d.plan.Woken, eff.Command)
+		case child != 0:
+			d.plan.Abandoned = append(d.plan.Abandoned, child)
 		}
 	}
 	d.plan.Events = append(d.plan.Events, e)

@@ -27,6 +27,10 @@ type startMeta struct {
 	Emitter   string          `json:"emitter"`
 	Pool      string          `json:"execution_pool,omitempty"`
 	Trace     json.RawMessage `json:"trace,omitempty"`
+
+	ParentCommand string              `json:"parent_command_id,omitempty"` // asked for this execution
+	Returns       *event.ChildRequest `json:"returns,omitempty"`           // what it asked for
+	ParentIter    json.RawMessage     `json:"parent_iter,omitempty"`       // in which iteration
 }
 
 // enterDetail is the context of step.enter. The loop fields freeze what the
@@ -38,7 +42,11 @@ type enterDetail struct {
 	Mode        string            `json:"mode,omitempty"`
 	MaxInFlight int               `json:"max_in_flight,omitempty"`
 	Items       []json.RawMessage `json:"items,omitempty"`
+	ItemsRef    string            `json:"items_ref,omitempty"`   // where the items are kept
+	Range       bool              `json:"items_range,omitempty"` // the items are 0 … iterations_expected-1
 	Vars        json.RawMessage   `json:"vars,omitempty"`
+	Cursor      *cursorDetail     `json:"cursor,omitempty"`
+	CursorLoop  bool              `json:"__cursor_loop,omitempty"`
 }
 
 // endDetail is the context of step.exit, step.skipped, step.failed and loop.done.
@@ -48,6 +56,10 @@ type endDetail struct {
 	Error      string `json:"error,omitempty"`
 	Iterations *int   `json:"iterations,omitempty"`
 	Failed     int    `json:"failed,omitempty"`
+	Drained    bool   `json:"__cursor_drained,omitempty"` // a cursor loop found no more rows
+
+	When string                     `json:"when,omitempty"` // the condition that kept a step from running
+	Read map[string]json.RawMessage `json:"read,omitempty"` // values it mentions, bounded
 }
 
 // routeDetail is the context of next.evaluated: why the execution went where
@@ -94,6 +106,8 @@ type issueDetail struct {
 	MaxAttempts int       `json:"max_attempts"`
 	Attempt     int       `json:"attempt,omitempty"`
 	LeaseUntil  time.Time `json:"lease_until,omitzero"`
+
+	Cursor *event.CursorPlace `json:"cursor,omitempty"`
 
 	vars json.RawMessage
 }
@@ -184,7 +198,7 @@ func envelope(status string, context json.RawMessage) json.RawMessage {
 func encode(v any) json.RawMessage {
 	switch d := v.(type) {
 	case *enterDetail:
-		if d.Expected == nil {
+		if d.Expected == nil && d.Cursor == nil {
 			o := newObject()
 			o.int("gen", d.Gen)
 			return o.bytes()
@@ -213,6 +227,10 @@ func (d *issueDetail) encode() json.RawMessage {
 	}
 	if !d.LeaseUntil.IsZero() {
 		o.value("lease_until", d.LeaseUntil.Format(time.RFC3339Nano))
+	}
+	if d.Cursor != nil {
+		b, _ := json.Marshal(d.Cursor) // numbers and names alone
+		o.raw("cursor", b)
 	}
 	return o.bytes()
 }

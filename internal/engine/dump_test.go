@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,8 +22,20 @@ func (s *State) dump() string {
 			fmt.Fprintf(&b, " gen=%d %s applied=%d entered=%d ended=%d routed=%t handled=%t open=%d next=%d ok=%d bad=%d err=%q updates=%s",
 				r.gen, r.phase, r.applied, r.entered, r.ended, r.routed, r.handled, r.openCmd, r.next, r.succeeded, r.faulted, r.errText, r.updates)
 			if l := r.loop; l != nil {
-				fmt.Fprintf(&b, " loop items=%s marks=%v results=%s errors=%v updates=%v shared=%s window=%d",
-					l.items, l.marks, l.results, l.errors, l.updates, l.shared, l.window)
+				fmt.Fprintf(&b, " loop total=%d itemsRef=%s errors=%v updates=%v shared=%s window=%d slots=",
+					l.total, l.itemsRef, l.errors, l.updates, l.shared, l.window)
+				for i := range l.total {
+					if l.slots.pages != nil {
+						v := l.slots.get(i)
+						fmt.Fprintf(&b, "%d:%s ", v.mark, v.result)
+					}
+				}
+			}
+			if c := r.cursor; c != nil {
+				fmt.Fprintf(&b, " cursor %+v next=%d drained=%t empty=%d rows=%d failed=%d err=%q", c.cursorDetail, c.next, c.drained, c.empty, c.rows, c.failed, c.errText)
+				for _, f := range c.frames {
+					fmt.Fprintf(&b, " frame %d claimed=%t next=%d open=%d ended=%d updates=%v", f.number, f.claimed, f.next, f.open, f.ended, f.updates)
+				}
 			}
 		}
 		if st.result != nil {
@@ -32,6 +45,21 @@ func (s *State) dump() string {
 	}
 	for _, c := range s.OpenCommands() {
 		fmt.Fprintf(&b, "open %s %s worker=%s attempt=%d vars=%s data=%s error=%s\n", c.ID, c.Status, c.Worker, c.Attempt, c.vars, c.data, c.errRaw)
+	}
+	for _, c := range s.OpenCommands() {
+		if c.wait != nil {
+			park, _ := json.Marshal(c.wait.park)
+			fmt.Fprintf(&b, "waiting %s %s timer=%d child=%d arranged=%t\n", c.ID, park, c.wait.timer, c.wait.child, c.wait.arranged)
+		}
+		if c.resume != nil {
+			fmt.Fprintf(&b, "resumes %s %s %s\n", c.ID, c.resume.State, c.resume.Wake.Data)
+		}
+	}
+	for _, c := range s.parked {
+		fmt.Fprintf(&b, "parked %s\n", c.ID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.timers)) {
+		fmt.Fprintf(&b, "timer %+v\n", *s.timers[id])
 	}
 	for _, c := range s.Pending(1 << 30) {
 		fmt.Fprintf(&b, "pending %s\n", c.ID)
@@ -75,6 +103,9 @@ func describe(e *event.Event) string {
 		if d.Expected != nil {
 			fmt.Fprintf(&b, " items=%d window=%d", *d.Expected, d.MaxInFlight)
 		}
+		if d.Cursor != nil {
+			fmt.Fprintf(&b, " cursor frames=%d rows=%d concurrency=%d", d.MaxInFlight, d.Cursor.MaxRows, d.Cursor.RowConcurrency)
+		}
 	case event.StepSkipped, event.StepFailed:
 		d := resultOf[endDetail](e)
 		fmt.Fprintf(&b, " (%s)", d.Reason)
@@ -103,6 +134,9 @@ func describe(e *event.Event) string {
 		if d.Index != nil {
 			fmt.Fprintf(&b, " i%d", *d.Index)
 		}
+		if p := d.Cursor; p != nil {
+			fmt.Fprintf(&b, " frame=%d %s", p.Frame, placeName(p))
+		}
 		if e.WorkerID != "" {
 			fmt.Fprintf(&b, " to=%s", e.WorkerID)
 		}
@@ -113,6 +147,14 @@ func describe(e *event.Event) string {
 		}
 	case event.CommandClaimed:
 		fmt.Fprintf(&b, " by=%s attempt=%d", e.WorkerID, metaOf[claimDetail](e).Attempt)
+	case event.TimerSet, event.TimerFired:
+		fmt.Fprintf(&b, " %s", resultOf[timerDetail](e).Timer)
+	case event.FrameCommitted:
+		d := resultOf[frameDetail](e)
+		fmt.Fprintf(&b, " frame=%d rows=%d", d.Frame, d.Rows)
+	case event.ChildIssued:
+		d := resultOf[childDetail](e)
+		fmt.Fprintf(&b, " %s wait=%t", d.Path, d.Wait)
 	case event.PlaybookFailed:
 		fmt.Fprintf(&b, ": %s", e.Error)
 	case event.CommandFailed:

@@ -23,18 +23,31 @@ func (d *decider) enter(n *node, token offer) {
 			"step %q ran %d times: a cycle of arcs has no way out (raise the limit or add an exit condition)", name, gen-1), cause)
 		return
 	}
-	if n.step.When != nil {
-		ok, err := n.step.When.Truth(names{s: d.s, extra: d.trigger(token)})
+	for _, g := range []struct {
+		reason, field string
+		when          *jinja.Template
+	}{{"admit", "spec.policy.admit", n.step.Admit}, {"guard", "when", n.step.When}} {
+		if g.when == nil {
+			continue
+		}
+		sc := names{s: d.s, extra: d.trigger(token)}
+		ok, err := g.when.Truth(sc)
+		if err == nil {
+			err = d.s.missingValue()
+		}
 		if err != nil {
-			d.fail(name, gen, "evaluate_error", fmt.Sprintf("step %q, when %q: %v", name, n.step.When.Source(), err), cause)
+			d.fail(name, gen, "evaluate_error", fmt.Sprintf("step %q, %s %q: %v", name, g.field, g.when.Source(), err), cause)
 			return
 		}
 		if !ok {
-			d.step(event.StepSkipped, name, event.StatusSkipped, &endDetail{Gen: gen, Reason: "guard"}, cause)
+			d.step(event.StepSkipped, name, event.StatusSkipped,
+				&endDetail{Gen: gen, Reason: g.reason, When: g.when.Source(), Read: d.read(g.when, sc)}, cause)
 			return
 		}
 	}
 	switch {
+	case n.step.Loop != nil && n.step.Loop.Cursor != nil:
+		d.enterCursor(n, gen, cause)
 	case n.step.Loop != nil:
 		d.enterLoop(n, gen, cause)
 	case len(n.step.Tasks) == 0:
@@ -42,7 +55,10 @@ func (d *decider) enter(n *node, token offer) {
 		d.step(event.StepExit, name, event.StatusCompleted, &endDetail{Gen: gen}, d.s.lastEventID)
 	default:
 		d.step(event.StepEnter, name, event.StatusEntered, &enterDetail{Gen: gen}, cause)
-		d.issue(n, d.s.steps[name].cur, nil, d.s.commandVars(n.needs))
+		d.issue(n, d.s.steps[name].cur, issueDetail{}, d.commandVars(n))
+	}
+	if r := d.s.currentRun(name, gen); r != nil && r.phase == running {
+		d.watchRun(n, r)
 	}
 }
 
@@ -52,18 +68,33 @@ func (d *decider) trigger(token offer) jinja.Vars {
 	if !ok || st.cur == nil || st.cur.ended != token.cause {
 		return nil
 	}
-	return jinja.Vars{"event": st.cur.boundary()["event"]}
+	return jinja.Vars{"event": d.s.boundary(st.cur)["event"]}
 }
 
-// issue emits a command of the run. index is nil outside loops.
-func (d *decider) issue(n *node, r *run, index *int, vars json.RawMessage) {
-	detail := &issueDetail{Gen: r.gen, Index: index, MaxAttempts: d.p.limits.MaxAttempts, vars: vars}
+// admitted tells whether the step's admission lets a token in now.
+func (d *decider) admitted(n *node, token offer) (bool, error) {
+	if n.step.Admit == nil {
+		return true, nil
+	}
+	return n.step.Admit.Truth(names{s: d.s, extra: d.trigger(token)})
+}
+
+// issue emits a command of the run; place says which of a loop's it is.
+func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage) {
+	detail := &place
+	detail.Gen, detail.MaxAttempts, detail.vars = r.gen, d.p.limits.MaxAttempts, vars
+	kind := n.step.Kind()
+	if detail.Cursor != nil && detail.Cursor.Phase == cursorClaim {
+		kind = n.step.Loop.Cursor.Kind
+	}
 	e := event.Event{
-		Type: event.CommandIssued, NodeName: r.step, NodeType: n.step.Kind(), Status: event.StatusPending,
+		Type: event.CommandIssued, NodeName: r.step, NodeType: kind, Status: event.StatusPending,
 		ParentEventID: r.entered, Meta: encode(detail), Detail: detail,
 	}
 	if len(vars) > 2 {
-		e.Context = encode(issueContext{RenderContext: vars})
+		o := newObject()
+		o.raw("render_context", vars)
+		e.Context = o.bytes()
 	} else {
 		detail.vars = nil
 	}

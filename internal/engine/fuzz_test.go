@@ -72,7 +72,7 @@ func FuzzApply(f *testing.F) {
 		_, _ = s.Summary(), s.Outcome()
 		for _, c := range s.OpenCommands() {
 			if r := s.currentRun(c.Step, c.Gen); r != nil && r.loop != nil && c.Index >= 0 {
-				iterate(&event.Command{}, r.loop, c)
+				iterate(s, &event.Command{}, r.loop, c)
 			}
 		}
 	})

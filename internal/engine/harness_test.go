@@ -27,7 +27,10 @@ type host struct {
 }
 
 // pass is one decision: plan events log[from:to] were decided on log[:from].
-type pass struct{ from, to int }
+type pass struct {
+	from, to int
+	now      time.Time
+}
 
 func newHost(t testing.TB, src string, limits Limits) *host {
 	t.Helper()
@@ -82,7 +85,7 @@ func (h *host) input(events ...event.Event) []event.Event {
 	plan := Decide(h.prog, h.state, h.env())
 	h.log = append(h.log, plan.Events...)
 	h.state.Commit()
-	h.passes = append(h.passes, pass{from, len(h.log)})
+	h.passes = append(h.passes, pass{from, len(h.log), h.now})
 	return h.log[at:]
 }
 
@@ -133,7 +136,7 @@ func (h *host) verify() {
 		}
 		recorded := log[p.from:p.to]
 		next := 0
-		plan := Decide(h.prog, s, Env{Now: h.now, NewID: func() event.ID {
+		plan := Decide(h.prog, s, Env{Now: p.now, NewID: func() event.ID {
 			next++
 			if next > len(recorded) {
 				return 1 << 40

@@ -44,7 +44,8 @@ func Ingest(s *State, in event.Incoming, worker string, env Env) (event.Event, e
 // could steer the execution.
 var decisions = map[event.Type]bool{
 	event.NextEvaluated: true, event.CtxUpdated: true, event.CommandIssued: true,
-	event.CommandReleased: true, event.LoopDone: true,
+	event.CommandReleased: true, event.LoopDone: true, event.TimerSet: true, event.TimerFired: true, event.ChildIssued: true,
+	event.FrameCommitted: true,
 }
 
 // stepNotes are types that workers of other makes send beside their command's
@@ -61,6 +62,7 @@ const anonymous = "anonymous"
 type incomingMeta struct {
 	CommandID string `json:"command_id"`
 	Attempt   int    `json:"attempt"`
+	Pending   bool   `json:"pending_callback"`
 }
 
 // fillPayload sets result, meta, command id and what the fold will read.
@@ -80,14 +82,16 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 			return event.Errorf(event.Invalid, "payload of %s: %v", in.Type, err)
 		}
 	}
-	d.Attempt = m.Attempt
+	d.Attempt, d.Pending = m.Attempt, d.Pending || m.Pending
 	byReference := in.ResultKind == "ref" && in.ResultURI != "" || in.ResultKind == "refs" && len(in.EventIDs) > 0
 	if byReference && isToolFailure(d.Status) {
 		e.Status = event.StatusFailed // the payload, which says so, is not stored
 	}
 	e.Result = resultEnvelope(e.Status, in)
 	e.Meta = noteMeta(in)
-	e.CommandID = firstOf(m.CommandID, d.CommandID)
+	if e.CommandID = firstOf(m.CommandID, d.CommandID); e.CommandID == "" && in.Type.Canonical() == event.CallDone {
+		e.CommandID = s.waitingAt(in.Step)
+	}
 	if raw := d.Error; len(raw) > 0 {
 		e.Error = errorText(raw)
 	}

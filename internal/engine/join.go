@@ -71,7 +71,7 @@ func (d *decider) enterOffered() bool {
 		if !d.offered(o.target) {
 			continue // entered on behalf of an earlier token
 		}
-		if d.joinBlocked(n) {
+		if d.joinBlocked(n) || d.refused(n, o) {
 			continue
 		}
 		d.enter(n, o)
@@ -92,8 +92,18 @@ func (d *decider) offered(target string) bool {
 	return false
 }
 
+// refused tells whether a token waits for the step's admission.
+func (d *decider) refused(n *node, o offer) bool {
+	if !n.step.AdmitWaits {
+		return false
+	}
+	ok, err := d.admitted(n, o)
+	return !ok && err == nil
+}
+
 // releaseDeadlock enters the first waiting step, in workflow order, when
-// nothing but joins that wait for each other is left.
+// nothing is left but joins that wait for each other and tokens whose admission
+// nothing can change any more. Those are skipped.
 func (d *decider) releaseDeadlock() bool {
 	if len(d.s.open) > 0 || len(d.s.unrouted) > 0 || len(d.s.loops) > 0 {
 		return false

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,31 +29,56 @@ func (d *decider) enterLoop(n *node, gen int, cause event.ID) {
 		d.fail(n.step.Name, gen, "loop", err.Error(), cause)
 		return
 	}
-	count := len(items)
 	detail := &enterDetail{
-		Gen: gen, Expected: &count, Iterator: l.Iterator, Mode: string(l.Mode), MaxInFlight: window, Items: items,
+		Gen: gen, Expected: &items.count, Iterator: l.Iterator, Mode: string(l.Mode), MaxInFlight: window,
+		Range: items.numbers, Items: items.list,
+	}
+	if items.size > itemsInline {
+		detail.ItemsRef = d.store(n.step.Name+".items", encode(items.list))
+		detail.Items = nil
 	}
 	if l.Mode == playbook.Parallel {
-		detail.Vars = d.s.commandVars(n.needs)
+		detail.Vars = d.commandVars(n)
 	}
 	d.step(event.StepEnter, n.step.Name, event.StatusEntered, detail, cause)
 }
 
+// itemsInline is how many bytes of items an event holds itself.
+const itemsInline = 64 << 10
+
+// collected is what a loop runs over.
+type collected struct {
+	count   int
+	numbers bool // the items are 0 … count-1
+	list    []json.RawMessage
+	size    int
+}
+
 // collection evaluates loop.in to its items.
-func (d *decider) collection(st *playbook.Step) ([]json.RawMessage, error) {
+func (d *decider) collection(st *playbook.Step) (collected, error) {
 	v, err := st.Loop.In.Eval(names{s: d.s})
+	if err == nil {
+		err = d.s.missingValue()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
+		return collected{}, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
+	}
+	if n, ok, err := asCount(v); ok {
+		if err != nil {
+			return collected{}, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
+		}
+		return collected{count: n, numbers: true}, nil
 	}
 	list, err := asItems(v)
 	if err != nil {
-		return nil, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
+		return collected{}, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
 	}
-	out := make([]json.RawMessage, len(list))
+	out := collected{count: len(list), list: make([]json.RawMessage, len(list))}
 	for i, item := range list {
-		if out[i], err = jinja.ToJSON(item); err != nil {
-			return nil, fmt.Errorf("step %q, loop.in %q, item %d: %w", st.Name, st.Loop.InText, i, err)
+		if out.list[i], err = jinja.ToJSON(item); err != nil {
+			return collected{}, fmt.Errorf("step %q, loop.in %q, item %d: %w", st.Name, st.Loop.InText, i, err)
 		}
+		out.size += len(out.list[i]) + 1
 	}
 	return out, nil
 }
@@ -60,9 +86,24 @@ func (d *decider) collection(st *playbook.Step) ([]json.RawMessage, error) {
 // maxCount bounds a loop over a number.
 const maxCount = 10_000_000
 
+// asCount tells whether a value is a number, which a loop counts up to.
+func asCount(v any) (int, bool, error) {
+	n, ok := v.(int64)
+	if f, isFloat := v.(float64); isFloat {
+		if f != float64(int64(f)) {
+			return 0, true, fmt.Errorf("cannot loop over the number %v: it is not whole", f)
+		}
+		n, ok = int64(f), true
+	}
+	if ok && (n < 0 || n > maxCount) {
+		return 0, true, fmt.Errorf("cannot loop %d times (0 to %d is possible)", n, maxCount)
+	}
+	return int(n), ok, nil
+}
+
 // asItems turns a value into the list a loop runs over: a list as it is, an
-// object as {key, value} pairs by key, a number n as 0 … n-1, a string as a
-// JSON list or split on commas and newlines.
+// object as {key, value} pairs by key, a string as a JSON list or split on
+// commas and newlines.
 func asItems(v any) ([]any, error) {
 	if w, ok := v.(jinja.Wrapper); ok {
 		v = w.Unwrap()
@@ -81,30 +122,12 @@ func asItems(v any) ([]any, error) {
 			out[i] = pair
 		}
 		return out, nil
-	case int64:
-		return countTo(x)
-	case float64:
-		if x == float64(int64(x)) {
-			return countTo(int64(x))
-		}
-		return nil, fmt.Errorf("cannot loop over the number %v: it is not whole", x)
 	case string:
 		return splitItems(x), nil
 	case bool:
 		return nil, fmt.Errorf("cannot loop over a boolean (%t)", x)
 	}
 	return nil, fmt.Errorf("cannot loop over null: the expression found nothing")
-}
-
-func countTo(n int64) ([]any, error) {
-	if n < 0 || n > maxCount {
-		return nil, fmt.Errorf("cannot loop %d times (0 to %d is possible)", n, maxCount)
-	}
-	out := make([]any, n)
-	for i := range out {
-		out[i] = int64(i)
-	}
-	return out, nil
 }
 
 func splitItems(text string) []any {
@@ -130,6 +153,10 @@ func (d *decider) window(st *playbook.Step) (int, error) {
 	if st.Loop.MaxInFlight == nil {
 		return d.p.limits.LoopWindow, nil
 	}
+	return d.maxInFlight(st)
+}
+
+func (d *decider) maxInFlight(st *playbook.Step) (int, error) {
 	v, err := st.Loop.MaxInFlight.Eval(names{s: d.s})
 	if err != nil {
 		return 0, fmt.Errorf("step %q, loop.max_in_flight: %w", st.Name, err)
@@ -152,8 +179,12 @@ func (d *decider) advanceLoops() bool {
 	changed := false
 	for _, r := range d.s.loops {
 		n := d.p.byName[r.step]
+		if r.cursor != nil {
+			changed = d.advanceCursor(n, r) || changed
+			continue
+		}
 		halted := r.faulted > 0 && !n.step.BestEffort
-		total := len(r.loop.marks)
+		total := r.loop.total
 		switch {
 		case halted && r.openCmd == 0:
 			d.failLoop(r)
@@ -176,14 +207,14 @@ func (d *decider) topUp(n *node, r *run) bool {
 		return true
 	}
 	changed := false
-	for r.next < len(r.loop.marks) && r.openCmd < r.loop.window {
+	for r.next < r.loop.total && r.openCmd < r.loop.window {
 		i := r.next
 		var vars json.RawMessage
 		if !r.loop.parallel {
 			d.applyIteration(r, i-1)
-			vars = d.s.commandVars(n.needs)
+			vars = d.commandVars(n)
 		}
-		d.issue(n, r, &i, vars)
+		d.issue(n, r, issueDetail{Index: &i}, vars)
 		changed = true
 	}
 	return changed
@@ -202,46 +233,80 @@ func (d *decider) applyIteration(r *run, index int) {
 }
 
 func (d *decider) closeLoop(r *run) {
-	total := len(r.loop.marks)
+	total := r.loop.total
 	d.step(event.LoopDone, r.step, event.StatusCompleted,
 		&endDetail{Gen: r.gen, Iterations: &total, Failed: r.faulted}, r.entered)
 }
 
 func (d *decider) failLoop(r *run) {
-	first := slices.Min(slices.Collect(keysOf(r.loop.errors)))
+	first := slices.Min(slices.Collect(maps.Keys(r.loop.errors)))
 	d.fail(r.step, r.gen, "iteration", fmt.Sprintf("%d of %d iterations failed; the first, index %d: %s",
-		r.faulted, len(r.loop.marks), first, r.loop.errors[first]), r.entered)
+		r.faulted, r.loop.total, first, r.loop.errors[first]), r.entered)
 }
 
-func keysOf(m map[int]string) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+// aggregate makes a loop's value of what its iterations left, and lets go of
+// them: the iterations' data in index order.
+func (r *run) aggregate() {
+	if r.cursor != nil {
+		r.value = r.cursor.summary()
+		return
 	}
-}
-
-// aggregate is the loop's value: the iterations' data in index order.
-func (r *run) aggregate() *scope.Value {
 	l := r.loop
+	if l == nil || l.slots.pages == nil {
+		return
+	}
 	size := 2
-	for _, res := range l.results {
-		size += len(res) + 5
+	for i := range l.total {
+		size += len(l.slots.get(i).result) + 5
 	}
 	b := make([]byte, 0, size)
 	b = append(b, '[')
-	for i, res := range l.results {
+	for i := range l.total {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, nonNil(res)...)
+		b = append(b, nonNil(l.slots.get(i).result)...)
 	}
 	b = append(b, ']')
-	info := &scope.Loop{Total: len(l.marks), Success: r.succeeded, Failed: r.faulted}
-	for _, i := range slices.Sorted(keysOf(l.errors)) {
+	info := &scope.Loop{Total: l.total, Success: r.succeeded, Failed: r.faulted}
+	if len(l.refs) > 0 {
+		info.Refs = l.refs
+	}
+	for _, i := range slices.Sorted(maps.Keys(l.errors)) {
 		info.Errors = append(info.Errors, scope.LoopError{Index: i, Error: l.errors[i]})
 	}
-	return scope.Step(json.RawMessage(b), scope.Info{Loop: info})
+	r.value = scope.Step(json.RawMessage(b), scope.Info{Loop: info})
+	slim := *l
+	slim.items, slim.shared, slim.slots, slim.refs = nil, nil, slots{}, nil
+	r.loop = &slim
+}
+
+// newLoopRun is a loop as its entry froze it.
+func newLoopRun(d *enterDetail) *loopRun {
+	l := &loopRun{
+		iterator: d.Iterator, parallel: d.Mode == "parallel", window: d.MaxInFlight,
+		items: d.Items, itemsRef: d.ItemsRef, shared: d.Vars, total: len(d.Items),
+		errors: map[int]string{}, updates: map[int]json.RawMessage{}, refs: map[int]scope.Reference{},
+	}
+	if d.Range || d.ItemsRef != "" {
+		l.total = min(max(*d.Expected, 0), maxCount)
+	}
+	l.slots = newSlots(l.total)
+	return l
+}
+
+// item is what one iteration works on.
+func (l *loopRun) item(s *State, i int) json.RawMessage {
+	if l.itemsRef != "" && l.items == nil {
+		// What a reference stands for never changes, so keeping it is no change
+		// of the state.
+		_ = json.Unmarshal(s.whole(l.itemsRef), &l.items)
+	}
+	switch {
+	case i < len(l.items):
+		return l.items[i]
+	case l.itemsRef != "":
+		return json.RawMessage("null")
+	}
+	return strconv.AppendInt(nil, int64(i), 10)
 }

@@ -34,11 +34,15 @@ func stepNeeds(s *playbook.Step) needs {
 	if s.Loop != nil {
 		n.names = slices.DeleteFunc(n.names, func(name string) bool { return name == s.Loop.Iterator })
 	}
+	n.tidy()
+	return n
+}
+
+func (n *needs) tidy() {
 	slices.Sort(n.names)
 	n.names = slices.Compact(n.names)
 	slices.Sort(n.workload)
 	n.workload = slices.Compact(n.workload)
-	return n
 }
 
 func (n *needs) addTask(t *playbook.Task) {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/playbook"
 )
@@ -14,10 +16,12 @@ type Limits struct {
 	LoopWindow  int // open iterations of a parallel loop that sets no max_in_flight
 	StepRuns    int // runs of one step before the execution is stopped
 	MaxAttempts int // claims of one command before it is given up
+
+	ParkAfter time.Duration // pauses from this length on hold no worker
 }
 
 // DefaultLimits are used where a field is zero.
-var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3}
+var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3, ParkAfter: 5 * time.Second}
 
 // Program is a playbook prepared for deciding: its graph with reachability,
 // and per step the wire form of its tool and the names its templates mention.
@@ -27,6 +31,7 @@ type Program struct {
 	limits Limits
 	nodes  []*node
 	byName map[string]*node
+	second map[string]string // further names of results -> their steps
 }
 
 // node is one step in the graph.
@@ -38,6 +43,9 @@ type node struct {
 	toolConfig json.RawMessage
 	args       json.RawMessage
 	needs      needs
+	output     *event.Output
+	claim      json.RawMessage // cursor loops: the tool that claims a frame
+	claimNeeds needs
 }
 
 // Compile prepares p with the default limits.
@@ -45,7 +53,7 @@ func Compile(p *playbook.Playbook) (*Program, error) { return CompileWith(p, Lim
 
 // CompileWith prepares p. It fails only when p is not a valid document.
 func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
-	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps))}
+	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps)), second: map[string]string{}}
 	for _, s := range p.Steps {
 		n := &node{step: s, needs: stepNeeds(s)}
 		var err error
@@ -58,10 +66,36 @@ func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
 				return nil, fmt.Errorf("encode input of step %q: %w", s.Name, err)
 			}
 		}
+		if err := n.prepare(); err != nil {
+			return nil, err
+		}
+		if s.Output != nil && s.Output.As != "" {
+			prog.second[s.Output.As] = s.Name
+		}
 		prog.nodes = append(prog.nodes, n)
 		prog.byName[s.Name] = n
 	}
 	return prog, prog.link()
+}
+
+// prepare fills in what a cursor loop and the result's fate need.
+func (n *node) prepare() error {
+	if o := n.step.Output; o != nil {
+		n.output = &event.Output{InlineMax: o.InlineMax}
+		for _, sel := range o.Select {
+			n.output.Select = append(n.output.Select, event.Selection{Path: sel.Path, As: sel.As})
+		}
+	}
+	if n.step.Loop == nil || n.step.Loop.Cursor == nil {
+		return nil
+	}
+	var err error
+	if n.claim, err = jinja.ToJSON(playbook.ClaimConfig(n.step)); err != nil {
+		return fmt.Errorf("encode claim of step %q: %w", n.step.Name, err)
+	}
+	n.claimNeeds.addTask(n.step.Loop.Cursor.Task)
+	n.claimNeeds.tidy()
+	return nil
 }
 
 func (l Limits) withDefaults() Limits {
@@ -73,6 +107,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxAttempts == 0 {
 		l.MaxAttempts = DefaultLimits.MaxAttempts
+	}
+	if l.ParkAfter == 0 {
+		l.ParkAfter = DefaultLimits.ParkAfter
 	}
 	return l
 }

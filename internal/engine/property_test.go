@@ -41,10 +41,33 @@ func TestAnyPlaybookInAnyOrder(t *testing.T) {
 func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 	open := h.state.OpenCommands()
 	if len(open) == 0 {
+		if at := h.state.WakeAt(); !at.IsZero() {
+			h.now = at
+			h.input()
+			return
+		}
 		rt.Fatalf("stuck: nothing is open and nothing has ended\n%s", h.state.dump())
 	}
+	if rapid.IntRange(0, 19).Draw(rt, "time") == 0 {
+		h.now = h.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(rt, "seconds")) * time.Second)
+		h.input()
+		return
+	}
 	c := open[rapid.IntRange(0, len(open)-1).Draw(rt, "command")]
-	switch rapid.IntRange(0, 10).Draw(rt, "what") {
+	if c.wait != nil {
+		h.randomNews(rt, past, c)
+		return
+	}
+	switch rapid.IntRange(0, 11).Draw(rt, "what") {
+	case 11:
+		h.input(h.report(c, event.CommandParked, map[string]any{"park": json.RawMessage(rapid.SampledFrom([]string{
+			`{"delay_seconds": 3, "resume": {"at": 1}}`,
+			`{"callback": "x"}`,
+			`{"callback": "x", "resume": {"at": 2}}`,
+			`{"child": {"path": "sub", "wait": true}}`,
+			`{"child": {"path": "sub", "wait": true, "timeout_seconds": 9}}`,
+			`{"child": {"path": "sub"}, "resume": {"at": 3}}`,
+		}).Draw(rt, "park"))}))
 	case 0:
 		if e, err := Claim(h.state, c, rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker"), h.now.Add(time.Minute), h.env()); err == nil {
 			h.input(e)
@@ -79,7 +102,32 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 		if rapid.Bool().Draw(rt, "updates") {
 			updates = fmt.Sprintf(`,"_context_updates":{"ctx.v":%d,"iter.x":1}`, n)
 		}
-		h.end(past, c, h.success(c, json.RawMessage(fmt.Sprintf(`{"n":%d,"rows":[%d,%d]%s}`, n, n, n+1, updates))))
+		h.end(past, c, h.success(c, json.RawMessage(fmt.Sprintf(`{"n":%d,"rows":%s%s}`, n, []string{"[]", "[1,2]", "[3]"}[n], updates))))
+	}
+}
+
+// randomNews wakes a parked command, or reports about it as somebody without a say.
+func (h *host) randomNews(rt *rapid.T, past map[string]event.Event, c *Command) {
+	switch {
+	case rapid.IntRange(0, 4).Draw(rt, "stranger") == 0:
+		e := h.success(c, json.RawMessage(`"stale"`))
+		e.WorkerID = "its former holder"
+		h.input(e)
+	case c.wait.park.Child != nil:
+		var failure json.RawMessage
+		if rapid.Bool().Draw(rt, "child failed") {
+			failure = json.RawMessage(`{"message":"no"}`)
+		}
+		if e, ok := ChildNews(h.state, Child{ID: c.wait.child, Command: c.ID}, json.RawMessage(`{"n":1,"rows":[1]}`), failure, nil, h.env()); ok {
+			h.end(past, c, e)
+		}
+	case c.wait.park.Delay > 0:
+		h.now = h.state.timers[c.wait.timer].at
+		h.input()
+	default:
+		h.end(past, c, h.report(c, event.CallDone, map[string]any{
+			"status": "success", "result": map[string]any{"context": map[string]any{"data": map[string]any{"n": 1}}},
+		}))
 	}
 }
 
@@ -101,7 +149,7 @@ func (h *host) checkEnds(rt *rapid.T, src string) {
 		if e.Type == event.CommandIssued {
 			issued[e.CommandID] = 0
 		}
-		if e.Type.IsCommandEnd() && eff.Ignored == "" {
+		if eff.Ended {
 			issued[e.CommandID]++
 		}
 	}
@@ -134,11 +182,17 @@ func genPlaybook(rt *rapid.T) string {
 					"", "", "",
 					"    loop: {in: [1, 2, 3, 4], iterator: it}\n",
 					"    loop: {in: [1, 2, 3, 4, 5], iterator: it, spec: {mode: parallel, max_in_flight: 2}}\n",
-					"    loop: {in: \"{{ s0.rows }}\", iterator: it, spec: {mode: parallel}}\n    spec: {policy: {failure: {mode: best_effort}}}\n",
+					"    loop: {in: \"{{ s0.rows }}\", iterator: it, spec: {mode: parallel}}\n",
 					"    loop: {in: [], iterator: it}\n",
+					"    loop: {in: 3, iterator: it, spec: {mode: parallel}}\n",
+					"    loop: {cursor: {kind: postgres, auth: a, claim: SELECT 1}, iterator: it, spec: {mode: cursor, max_in_flight: 2, frame: {max_rows: 2, row_concurrency: 2}}}\n",
 				}).Draw(rt, "loop"))
 			}
 		}
+		b.WriteString(rapid.SampledFrom([]string{
+			"", "", "", "    spec: {timeout: 30s}\n", "    spec: {policy: {failure: {mode: best_effort}}}\n",
+			"    spec: {policy: {admit: {on_deny: wait, rules: [{when: \"{{ v is defined }}\", then: {allow: true}}, {else: {then: {allow: false}}}]}}}\n",
+		}).Draw(rt, "spec"))
 		b.WriteString(rapid.SampledFrom([]string{
 			"", "", "", "    when: \"{{ s0.n != 1 }}\"\n", "    when: \"{{ v is not defined or v < 2 }}\"\n",
 		}).Draw(rt, "guard"))

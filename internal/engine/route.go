@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
@@ -42,7 +43,7 @@ func (d *decider) routeEnded() bool {
 // variables the step sets, which arcs fired and why, and the tokens they left.
 func (d *decider) route(r *run) {
 	n := d.p.byName[r.step]
-	extra := r.boundary()
+	extra := d.s.boundary(r)
 	if r.phase == completed {
 		d.setVars(r, n.step.Set, "", extra)
 	}
@@ -56,7 +57,7 @@ func (d *decider) route(r *run) {
 		d.fail(r.step, r.gen, "evaluate_error", err.Error(), r.ended)
 		return
 	}
-	if len(fired) == 0 && len(n.step.Arcs) > 0 && r.phase == completed && d.p.pb.Executor.NoNextIsError {
+	if len(fired) == 0 && len(n.step.Arcs) > 0 && r.phase == completed && (d.p.pb.Executor.NoNextIsError || n.step.NoMatchIsError) {
 		d.fail(r.step, r.gen, "no_next", fmt.Sprintf("step %q: no arc matched", r.step), r.ended)
 		return
 	}
@@ -87,6 +88,9 @@ func (d *decider) evalArcs(r *run, n *node, extra jinja.Vars, detail *routeDetai
 		if a.When != nil {
 			ad.When = a.When.Source()
 			ok, err := a.When.Truth(sc)
+			if err == nil {
+				err = d.s.missingValue()
+			}
 			switch {
 			case err != nil && r.phase == completed:
 				return nil, fmt.Errorf("step %q, next.arcs[%d].when %q: %w", r.step, i, ad.When, err)
@@ -156,23 +160,24 @@ func attrOf(v any, name string) (any, bool) {
 
 // boundary binds the names that exist only where a run ended: output (and its
 // older spellings), event and error.
-func (r *run) boundary() jinja.Vars {
+func (s *State) boundary(r *run) jinja.Vars {
 	var out any
 	name, status := scope.EventDone, event.StatusCompleted
 	switch {
 	case r.phase == failed:
 		name, status = scope.EventError, event.StatusFailed
-		out = r.failureValue()
+		out = s.bound(r.failureValue())
 	case r.value != nil:
-		out = r.value
+		out = s.bound(r.value)
 	}
-	if r.loop != nil && r.phase == completed {
+	if (r.loop != nil || r.cursor != nil) && r.phase == completed {
 		name = scope.EventLoop
 	}
-	ev := jinja.NewDict(4)
+	ev := jinja.NewDict(5)
 	ev.Set("name", name)
 	ev.Set("step", r.step)
 	ev.Set("status", status)
+	ev.Set("timestamp", r.endedAt.Format(time.RFC3339Nano))
 	extra := jinja.Vars{"event": ev}
 	if out != nil {
 		ev.Set("payload", out)
@@ -202,6 +207,9 @@ func (d *decider) setVars(r *run, set []playbook.Assignment, arc string, extra j
 	}
 	for _, a := range set {
 		v, err := a.Value.Eval(sc)
+		if err == nil {
+			err = d.s.missingValue()
+		}
 		if err != nil {
 			detail.Warnings = append(detail.Warnings, fmt.Sprintf("set %s: %v", a.Key, err))
 			v = nil

@@ -28,6 +28,11 @@ import (
 //	release STEP        its worker gives a command back
 //	report STEP type=T [worker=W] [json]   an event as workers of other makes send it
 //	pending             the commands nobody has claimed, oldest first
+//	tick DURATION       time passes
+//	park STEP [index=N] json        a worker gives a command back to wait; the JSON is what for
+//	news STEP [index=N] [failed] [json]   the child that a command waits for has started or ended
+//	children            the executions that commands wait for
+//	explain STEP        how a step stands and why
 //	cancel              the execution is cancelled
 //	dispatch STEP [index=N]         what a worker receives
 //	open                the open commands
@@ -101,6 +106,25 @@ func (s *story) tell(d *datadriven.TestData) string {
 			fmt.Fprintln(&b, label(c))
 		}
 		return b.String()
+	case "tick":
+		d2, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			h.t.Fatalf("%s: %v", d.Pos, err)
+		}
+		h.now = h.now.Add(d2)
+		return join(h.input())
+	case "park":
+		return s.report(h.report(s.command(d), event.CommandParked, map[string]any{"park": data(d)}))
+	case "news":
+		return s.news(d)
+	case "explain":
+		return s.explain(d.CmdArgs[0].Key)
+	case "children":
+		var b strings.Builder
+		for _, c := range h.state.Children() {
+			fmt.Fprintf(&b, "%s for %s wait=%t\n", c.Request.Path, label(h.state.commands[c.Command]), c.Request.Wait)
+		}
+		return b.String()
 	case "cancel":
 		return join(h.input(Cancel(h.state, d.Input, "tester", h.env())...))
 	case "dispatch":
@@ -155,6 +179,39 @@ func (s *story) foreign(d *datadriven.TestData) string {
 	return join(h.input(e))
 }
 
+// news tells a command of its child.
+func (s *story) news(d *datadriven.TestData) string {
+	h, c := s.h, s.command(d)
+	child := Child{ID: h.state.awaited(c.ID), Command: c.ID}
+	var failure json.RawMessage
+	if d.HasArg("failed") {
+		failure = data(d)
+	}
+	e, ok := ChildNews(h.state, child, data(d), failure, nil, h.env())
+	if !ok {
+		return "nobody waits for it"
+	}
+	return s.report(e)
+}
+
+func (s *story) explain(step string) string {
+	all, err := Explain(s.h.prog, s.h.state, step)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, e := range all {
+		fmt.Fprintf(&b, "%s %s: %s\n", e.Step, e.Status, e.Reason)
+		for _, w := range e.Waits {
+			fmt.Fprintf(&b, "  waits for %s: %s\n", w.For, w.What)
+		}
+		for _, a := range append(e.Arcs, e.Led...) {
+			fmt.Fprintf(&b, "  %s -> %s fired=%t when=%s read=%s\n", a.From, a.To, a.Fired, a.When, encode(a.Read))
+		}
+	}
+	return b.String()
+}
+
 // repeat is the last report under a new event id: a worker that lost the answer.
 func (s *story) repeat() event.Event {
 	e := s.last
@@ -203,5 +260,8 @@ func data(d *datadriven.TestData) json.RawMessage {
 }
 
 func join(events []event.Event) string {
+	if len(events) == 0 {
+		return ""
+	}
 	return strings.Join(lines(events), "\n") + "\n"
 }

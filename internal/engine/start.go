@@ -18,6 +18,7 @@ type StartInput struct {
 	Pool              string          // "" = by path
 	Payload           json.RawMessage // object whose keys replace those of the workload; may be empty
 	Trace             json.RawMessage
+	Child             *Child // set when a parked command of the parent asked for the execution
 }
 
 // Start makes the first event of an execution. What can be refused is refused
@@ -36,12 +37,18 @@ func Start(p *Program, in StartInput, env Env) (event.Event, error) {
 		CatalogID: event.StringID(in.CatalogID), ExecutionID: event.StringID(in.ExecutionID),
 		Path: in.Path, Version: in.Version, Workload: raw,
 	}
+	meta := &startMeta{EmittedAt: env.Now, Emitter: "control_plane", Pool: in.Pool, Trace: in.Trace}
+	if c := in.Child; c != nil {
+		returns := c.Request
+		returns.Payload = nil
+		meta.ParentCommand, meta.Returns, meta.ParentIter = c.Command, &returns, c.Iter
+	}
 	e := event.Event{
 		ExecutionID: in.ExecutionID, CatalogID: in.CatalogID, ParentExecutionID: in.ParentExecutionID,
 		EventID: env.NewID(), CreatedAt: env.Now,
 		Type: event.PlaybookStarted, NodeName: in.Path, NodeType: "execution", Status: event.StatusStarted,
 		Context: encode(d), Detail: d,
-		Meta: encode(&startMeta{EmittedAt: env.Now, Emitter: "control_plane", Pool: in.Pool, Trace: in.Trace}),
+		Meta: encode(meta),
 	}
 	return e, checkEntryLoop(p, in, e)
 }

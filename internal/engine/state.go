@@ -20,7 +20,11 @@ type State struct {
 	commands map[string]*Command     // the same, by command id
 	ended    map[event.ID]endedEntry // the newest ended commands, for idempotent answers
 	vars     map[string]*value       // durable variables
+	timers   map[event.ID]*timer     // alarms that have not fired, by the event that set them
 	workload *jinja.Dict
+	fetch    scope.Fetch       // finds the whole of summarised values; lent from outside
+	missing  string            // a value that fetch did not find
+	second   map[string]string // the program's further names of results
 
 	journaling bool
 	epoch      uint64
@@ -35,6 +39,8 @@ type head struct {
 	version                 int
 	pool                    string
 	trace                   json.RawMessage
+	parent                  Parent
+	parentIter              json.RawMessage // the parent's iteration that started this execution
 
 	seq         int64
 	lastEventID event.ID
@@ -51,6 +57,7 @@ type head struct {
 	loops     []*run     // loop runs that are still open, in order of entry
 	unrouted  []*run     // ended runs whose arcs were not evaluated, by end
 	offers    []offer    // tokens waiting at their target, by arrival
+	parked    []*Command // parked commands whose timer or child is not arranged yet
 	pending   []*Command // unclaimed commands, oldest first, from pendingAt on
 	pendingAt int
 	unhandled int        // failed runs nobody handled
@@ -76,6 +83,8 @@ type step struct {
 	cur    *run
 	result *scope.Value // of the last run that produced one; nil while undefined
 	loop   bool
+	kind   string       // of its last command
+	routed *routeDetail // how its last ended run was routed
 	epoch  uint64
 }
 
@@ -96,6 +105,7 @@ type run struct {
 	phase   phase
 	entered event.ID
 	ended   event.ID // the event that ended it
+	timer   event.ID // its timer.set, when it has a bound
 	routed  bool
 	handled bool // failed, and an error arc took it up
 	openCmd int  // commands without an end
@@ -109,20 +119,27 @@ type run struct {
 	errRaw  json.RawMessage
 	reason  string
 
-	loop  *loopRun
-	epoch uint64
+	enteredAt, endedAt time.Time
+	from               []string   // steps whose arcs led here
+	skip               *endDetail // why it was passed over
+
+	loop   *loopRun
+	cursor *cursorRun
+	epoch  uint64
 }
 
-// loopRun is the part of a run that only loops have. The slices are shared by
-// all saved copies of the run; their elements change through at.
+// loopRun is the part of a run that only loops have. It is shared by all saved
+// copies of the run; its elements change through setSlot and put.
 type loopRun struct {
 	iterator string
 	parallel bool
 	window   int
-	items    []json.RawMessage
-	shared   json.RawMessage // values common to all iterations, frozen at entry
-	marks    []mark          // per index
-	results  []json.RawMessage
+	total    int
+	items    []json.RawMessage       // nil when the items are 0 … total-1, or not fetched yet
+	itemsRef string                  // where the items are kept when they are too large for the log
+	shared   json.RawMessage         // values common to all iterations, frozen at entry
+	slots    slots                   // per index
+	refs     map[int]scope.Reference // results that are only summaries
 	errors   map[int]string
 	updates  map[int]json.RawMessage
 }
@@ -154,8 +171,13 @@ type Command struct {
 	EndedAt     time.Time
 	Error       string
 
+	budget       int // claims it may have without being woken in between
+	place        *event.CursorPlace
+	wait         *waiting        // set while it is parked
+	resume       *event.Resume   // set when it was parked before
 	vars         json.RawMessage // values its templates mention
 	data, errRaw json.RawMessage // from a separate call.done, until the end arrives
+	ref          *scope.Reference
 	epoch        uint64
 }
 
@@ -181,6 +203,7 @@ func NewState(execution event.ID) *State {
 		commands: map[string]*Command{},
 		ended:    map[event.ID]endedEntry{},
 		vars:     map[string]*value{},
+		timers:   map[event.ID]*timer{},
 		workload: jinja.NewDict(0),
 	}
 }
@@ -199,6 +222,26 @@ func (s *State) Pool() string { return s.pool }
 
 // Trace is the trace context the execution carries, or nil.
 func (s *State) Trace() json.RawMessage { return s.trace }
+
+// Parent is what started an execution on behalf of a command of another one.
+type Parent struct {
+	Execution event.ID           // 0 when nothing did
+	Command   string             // the command that asked for it
+	Request   event.ChildRequest // what it asked for, without the payload
+}
+
+// Parent says on whose behalf the execution runs.
+func (s *State) Parent() Parent {
+	p := s.parent
+	if p.Command != "" {
+		p.Execution = s.parentID
+	}
+	return p
+}
+
+// Lend gives the state a way to find values that the log only refers to. Those
+// who decide, explain or dispatch need one; folding does not.
+func (s *State) Lend(f scope.Fetch) { s.fetch = f }
 
 // CommandByEvent finds a command by the id of its command.issued event: an
 // open one, or one of those that ended last. Nil when unknown.

@@ -29,6 +29,7 @@ type Summary struct {
 	StartedAt      time.Time
 	EndedAt        time.Time
 	UpdatedAt      time.Time
+	WakeAt         time.Time
 }
 
 // Summary condenses the state.
@@ -38,18 +39,19 @@ func (s *State) Summary() Summary {
 		Path: s.path, Version: s.version, Pool: s.pool, Status: s.status,
 		LastSeq: s.seq, LastEventID: s.lastEventID, LastEventType: s.lastType, LastNodeName: s.lastNode,
 		CurrentStep: s.currentStep, Error: s.errorText,
-		StartedAt: s.startedAt, EndedAt: s.endedAt, UpdatedAt: s.updatedAt,
+		StartedAt: s.startedAt, EndedAt: s.endedAt, UpdatedAt: s.updatedAt, WakeAt: s.WakeAt(),
 	}
 	for _, st := range s.steps {
 		if st.cur == nil || st.runs == 0 {
 			continue
 		}
 		sum.StepsTotal++
-		switch st.cur.phase {
-		case running:
+		switch s.statusOf(st.cur) {
+		case event.StatusRunning:
 			sum.StepsRunning++
-		case failed:
+		case event.StatusFailed:
 			sum.StepsFailed++
+		case event.StatusCancelled:
 		default:
 			sum.StepsCompleted++
 		}
@@ -75,10 +77,7 @@ func (s *State) Outcome() []StepOutcome {
 		if st.cur == nil {
 			continue
 		}
-		o := StepOutcome{Name: name, Status: st.cur.phase.String(), Runs: st.runs, Error: st.cur.errText}
-		if s.Final() && st.cur.phase == running {
-			o.Status = event.StatusCancelled
-		}
+		o := StepOutcome{Name: name, Status: s.statusOf(st.cur), Runs: st.runs, Error: st.cur.errText}
 		if st.cur.phase == skipped && st.runs > 0 && st.cur.gen == st.runs {
 			o.Runs-- // a run its guard refused did not run
 		}
@@ -88,4 +87,16 @@ func (s *State) Outcome() []StepOutcome {
 		out = append(out, o)
 	}
 	return out
+}
+
+// reasonCancelled marks a run whose command was cancelled.
+const reasonCancelled = "cancelled"
+
+// statusOf is how a run stands. One that the end of the execution interrupted
+// did not fail: it was cancelled.
+func (s *State) statusOf(r *run) string {
+	if s.Final() && (r.phase == running || r.phase == failed && r.reason == reasonCancelled && !r.routed) {
+		return event.StatusCancelled
+	}
+	return r.phase.String()
 }

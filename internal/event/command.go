@@ -44,6 +44,7 @@ type CommandMeta struct {
 	IteratorStep   string          `json:"iterator_step,omitempty"`
 	ItemVar        string          `json:"item_var,omitempty"`
 	Cursor         *CursorPlace    `json:"cursor,omitempty"`
+	Output         *Output         `json:"output,omitempty"`
 	Trace          json.RawMessage `json:"trace,omitempty"`
 	ParkAfter      float64         `json:"park_after_seconds,omitempty"` // pauses from this length on are given back as a Park; 0 = none are
 	Resume         *Resume         `json:"resume,omitempty"`             // set when the command was parked before

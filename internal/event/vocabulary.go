@@ -21,8 +21,11 @@ const (
 	NextEvaluated Type = "next.evaluated"
 	CtxUpdated    Type = "ctx.updated"
 
-	TimerSet   Type = "timer.set"
-	TimerFired Type = "timer.fired"
+	TimerSet    Type = "timer.set"
+	TimerFired  Type = "timer.fired"
+	ChildIssued Type = "child.issued" // an execution that a command asked for
+
+	FrameCommitted Type = "frame.committed" // all rows of a cursor loop's frame have ended
 
 	CommandIssued    Type = "command.issued"
 	CommandClaimed   Type = "command.claimed"
@@ -32,7 +35,6 @@ const (
 	CommandCancelled Type = "command.cancelled"
 	CommandReleased  Type = "command.released"
 	CommandParked    Type = "command.parked" // it waits without a worker; see Park
-	CommandResumed   Type = "command.resumed"
 	CommandHeartbeat Type = "command.heartbeat"
 	CallDone         Type = "call.done"
 	CallError        Type = "call.error"

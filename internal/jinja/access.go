@@ -8,17 +8,17 @@ import (
 
 // attribute is x.name: for a mapping its key, for an Object its answer, for
 // undefined the same undefined. missing is returned when there is no such thing.
-func attribute(v any, name string, missing any) (any, error) {
+func attribute(b *budget, v any, name string, missing any) (any, error) {
 	for range maxWraps {
 		switch x := v.(type) {
 		case map[string]any:
 			if e, ok := x[name]; ok {
-				return norm(e)
+				return b.read(e)
 			}
 			return missing, nil
 		case *Dict:
 			if e, ok := x.Get(name); ok {
-				return norm(e)
+				return b.read(e)
 			}
 			return missing, nil
 		case Undefined:
@@ -26,12 +26,12 @@ func attribute(v any, name string, missing any) (any, error) {
 		case nil, bool, int64, float64, string, Word, jsonText:
 			return missing, nil
 		case []any:
-			return element(x, name, missing)
+			return element(b, x, name, missing)
 		case tuple:
-			return element(x, name, missing)
+			return element(b, x, name, missing)
 		case Object:
 			if e, ok := x.Attr(name); ok {
-				return norm(e)
+				return b.read(e)
 			}
 			w, ok := x.(Wrapper)
 			if !ok {
@@ -39,7 +39,7 @@ func attribute(v any, name string, missing any) (any, error) {
 			}
 			v = w.Unwrap()
 		default:
-			n, err := norm(v)
+			n, err := b.read(v)
 			if err != nil {
 				return nil, err
 			}
@@ -53,22 +53,25 @@ func attribute(v any, name string, missing any) (any, error) {
 }
 
 // element is the attribute of a list: x.0 is its first element.
-func element(list []any, name string, missing any) (any, error) {
+func element(b *budget, list []any, name string, missing any) (any, error) {
 	i, err := strconv.Atoi(name)
 	if err != nil || i < 0 || i >= len(list) {
 		return missing, nil
 	}
-	return norm(list[i])
+	return b.read(list[i])
 }
 
 // subscript is x[key].
-func subscript(v, key, missing any) (any, error) {
+func subscript(b *budget, v, key, missing any) (any, error) {
 	k, err := base(key)
 	if err != nil {
 		return nil, err
 	}
 	if name, ok := k.(string); ok {
-		return attribute(v, name, missing)
+		if err := b.scan(len(name)); err != nil {
+			return nil, err
+		}
+		return attribute(b, v, name, missing)
 	}
 	n, err := base(v)
 	if err != nil {
@@ -82,10 +85,10 @@ func subscript(v, key, missing any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return attribute(v, name, missing)
+		return attribute(b, v, name, missing)
 	case string:
 		if i, ok := asIndex(k); ok {
-			return characterAt(n, i, missing), nil
+			return characterAt(n, i, missing), b.scan(len(n))
 		}
 	}
 	list, isList := sequence(n)
@@ -99,7 +102,7 @@ func subscript(v, key, missing any) (any, error) {
 	if i < 0 || i >= int64(len(list)) {
 		return missing, nil
 	}
-	return norm(list[i])
+	return b.read(list[i])
 }
 
 // asIndex returns a value that can count elements: an integer, or a boolean as

@@ -111,8 +111,9 @@ type (
 )
 
 type comparison struct {
-	op string
-	y  node
+	op  string
+	y   node
+	pos int
 }
 
 type arguments struct {

@@ -48,6 +48,8 @@ type compiler struct {
 
 	// heavy is set when something needs a frame.
 	heavy bool
+	// provided are the functions it calls that the scope supplies.
+	provided []string
 	// constructs is set when something may build values of internal types.
 	constructs bool
 }
@@ -127,7 +129,7 @@ func (c *compiler) attr(n *attrNode) expr {
 		if err != nil {
 			return nil, err
 		}
-		if v, err = attribute(v, name, missing); err != nil {
+		if v, err = attribute(e.budget(), v, name, missing); err != nil {
 			return nil, at(err, pos)
 		}
 		return v, nil
@@ -146,7 +148,7 @@ func (c *compiler) index(n *indexNode) expr {
 		if err != nil {
 			return nil, err
 		}
-		if v, err = subscript(v, k, missing); err != nil {
+		if v, err = subscript(e.budget(), v, k, missing); err != nil {
 			return nil, at(err, pos)
 		}
 		return v, nil
@@ -201,10 +203,11 @@ func (c *compiler) unary(n *unaryNode) expr {
 		if err != nil {
 			return nil, err
 		}
-		if v, err = signed(op, v); err != nil {
-			return nil, at(err, pos)
+		signed, err := signed(op, v)
+		if err != nil {
+			return nil, at(err, blame(err, n.x, v, pos))
 		}
-		return v, nil
+		return signed, nil
 	}
 }
 
@@ -270,7 +273,7 @@ func (c *compiler) compare(n *compareNode) expr {
 	if len(n.rest) == 1 {
 		return c.comparePair(n, first)
 	}
-	rest, pos := n.rest, n.pos
+	rest := n.rest
 	ys := make([]expr, len(rest))
 	ops := make([]comparator, len(rest))
 	for i := range rest {
@@ -288,7 +291,11 @@ func (c *compiler) compare(n *compareNode) expr {
 			}
 			holds, err := ops[i](e.budget(), l, r)
 			if err != nil {
-				return nil, at(err, pos)
+				x := n.first
+				if i > 0 {
+					x = rest[i-1].y
+				}
+				return nil, at(err, culprit(x, l, rest[i].y, r, rest[i].pos))
 			}
 			if !holds {
 				return false, nil
@@ -379,7 +386,7 @@ func (c *compiler) dict(n *dictNode) expr {
 			}
 			name, err := keyText(k)
 			if err != nil {
-				return nil, at(err, pos)
+				return nil, at(err, start(n.keys[i]))
 			}
 			d.Set(name, v)
 		}

@@ -14,6 +14,7 @@ type macroDef struct {
 	slots    int
 	params   []int
 	body     action
+	work     int // of a call before its body
 }
 
 func (m *macro) String() string { return "<macro " + m.def.name + ">" }
@@ -26,7 +27,7 @@ func (m *macro) call(e env, pos []any, kw []named[any]) (any, error) {
 		return nil, bindErr
 	}
 	b := e.frame.budget
-	if err := b.step(1); err != nil {
+	if err := b.list(m.def.work); err != nil {
 		return nil, err
 	}
 	if err := b.enter(); err != nil {
@@ -61,15 +62,16 @@ func (c *compiler) macro(s *macroStmt) action {
 	c.fn = &fnScope{up: c.fn}
 	c.open()
 	for i, p := range s.params {
-		def.params = append(def.params, c.declare(p, true))
 		def.defaults = append(def.defaults, nil)
 		if s.defaults[i] != nil {
 			def.defaults[i] = c.expr(s.defaults[i])
 		}
+		def.params = append(def.params, c.declare(p, true))
 	}
 	c.declareAll(s.body)
 	def.body = c.body(s.body)
 	def.slots = c.fn.slots
+	def.work = 1 + def.slots + weight(s.defaults...)
 	c.shut()
 	c.fn = c.fn.up
 	return func(e env, _ *output) error {
@@ -91,8 +93,11 @@ func (c *compiler) call(n *callNode) expr {
 			return c.callValue(n)
 		case known:
 			return c.operation(op, "the function "+fn.name, nil, n.args, n.pos)
+		case provided[fn.name] != "":
+			return c.callProvided(n, fn)
 		}
-		return c.fail(unknownName("function", fn.name, knownNames(functions)), fn.pos)
+		names := append(knownNames(functions), knownNames(provided)...)
+		return c.fail(unknownName("function", fn.name, names), fn.pos)
 	case *attrNode:
 		return c.callMethod(n, fn)
 	}
@@ -198,7 +203,7 @@ func (c *compiler) callMethod(n *callNode, fn *attrNode) expr {
 		if err := e.budget().step(1); err != nil {
 			return nil, at(err, pos)
 		}
-		held, err := attribute(self, name, unset)
+		held, err := attribute(e.budget(), self, name, unset)
 		if err != nil {
 			return nil, at(err, pos)
 		}
@@ -209,14 +214,18 @@ func (c *compiler) callMethod(n *callNode, fn *attrNode) expr {
 			v, err = callBuiltin(e, self, name, a, kw)
 		}
 		if err != nil {
-			return nil, at(err, pos)
+			return nil, at(err, blame(err, fn.of, self, pos))
 		}
 		return v, nil
 	}
 }
 
 // operation compiles a filter, a test or a function whose name is known.
-func (c *compiler) operation(o *operation, what string, self expr, a arguments, pos int) expr {
+func (c *compiler) operation(o *operation, what string, of node, a arguments, pos int) expr {
+	var self expr
+	if of != nil {
+		self = c.expr(of)
+	}
 	c.heavy = true
 	kw := make([]named[expr], len(a.kw))
 	for i, k := range a.kw {
@@ -251,7 +260,7 @@ func (c *compiler) operation(o *operation, what string, self expr, a arguments, 
 			v, err = fn(e, subject, a)
 		}
 		if err != nil {
-			return nil, at(err, pos)
+			return nil, at(err, blame(err, of, subject, pos))
 		}
 		return v, nil
 	}
@@ -269,14 +278,14 @@ var transparent = map[string]bool{
 // filter compiles x | name. Names and arguments are checked now, so that a
 // misspelt filter is found when a playbook is registered, not when it runs.
 func (c *compiler) filter(n *filterNode) expr {
-	self := c.expr(n.of)
 	o, ok := filters[n.name]
 	if !ok {
+		c.expr(n.of) // its errors come first
 		return c.fail(unknownName("filter", n.name, knownNames(filters)), n.pos)
 	}
 	c.checkInner(n)
 	c.constructs = c.constructs || !transparent[n.name]
-	return c.operation(o, "the filter "+n.name, self, n.args, n.pos)
+	return c.operation(o, "the filter "+n.name, n.of, n.args, n.pos)
 }
 
 // checkInner reports an unknown filter or test that map, select and the like
@@ -307,13 +316,14 @@ func (c *compiler) checkInner(n *filterNode) {
 
 // test compiles x is name. The tests that conditions use most need no frame.
 func (c *compiler) test(n *testNode) expr {
-	self := c.expr(n.of)
 	o, ok := tests[n.name]
 	if !ok {
+		c.expr(n.of) // its errors come first
 		return c.fail(unknownName("test", n.name, knownNames(tests)), n.pos)
 	}
 	negate := n.negate
 	if quick, ok := quickTests[n.name]; ok && len(n.args.pos)+len(n.args.kw) == 0 {
+		self := c.expr(n.of)
 		return func(e env) (any, error) {
 			v, err := self(e)
 			if err != nil {
@@ -322,7 +332,7 @@ func (c *compiler) test(n *testNode) expr {
 			return quick(v) != negate, nil
 		}
 	}
-	test := c.operation(o, "the test "+n.name, self, n.args, n.pos)
+	test := c.operation(o, "the test "+n.name, n.of, n.args, n.pos)
 	return func(e env) (any, error) {
 		v, err := test(e)
 		if err != nil {

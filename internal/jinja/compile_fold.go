@@ -1,5 +1,10 @@
 package jinja
 
+import (
+	"errors"
+	"strings"
+)
+
 // fold returns the value of a constant expression. Its value is shared by all
 // evaluations, which is safe because templates never modify values.
 func fold(n node) (any, bool) {
@@ -33,6 +38,17 @@ func fold(n node) (any, bool) {
 // path is the written form of an attribute chain, which is what an undefined
 // value is called in messages.
 func path(n node) string {
+	s := fullPath(n)
+	if len(s) <= maxPath {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-maxPath:], "")
+}
+
+// maxPath bounds the text of a path in bytes: every step of a long chain has one.
+const maxPath = 200
+
+func fullPath(n node) string {
 	switch n := n.(type) {
 	case *nameNode:
 		return n.name
@@ -61,6 +77,16 @@ func culprit(x node, l any, y node, r any, pos int) int {
 		return start(x)
 	case IsUndefined(r):
 		return start(y)
+	}
+	return pos
+}
+
+// blame is the place to show for an error of an operation on a value: the value
+// if that is what is undefined, or else the name of the operation at pos.
+func blame(err error, of node, v any, pos int) int {
+	var e *Error
+	if of != nil && IsUndefined(v) && errors.As(err, &e) && e.Kind == kindUndefined {
+		return start(of)
 	}
 	return pos
 }

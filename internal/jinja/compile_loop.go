@@ -5,7 +5,7 @@ import "slices"
 // forLoop compiles {% for %}. The loop variables and what the body sets live in
 // a block of their own that is emptied before each round.
 func (c *compiler) forLoop(s *forStmt) action {
-	iter, pos := c.expr(s.iter), s.pos
+	iter, pos := c.expr(s.iter), start(s.iter)
 	c.open()
 	s.target.names(func(name string) { c.declare(name, true) })
 	assign := c.assign(s.target)
@@ -15,6 +15,7 @@ func (c *compiler) forLoop(s *forStmt) action {
 	}
 	loopSlot := c.declare("loop", true)
 	locals := c.declareAll(s.body)
+	round := 1 + len(locals)/16
 	body := c.body(s.body)
 	c.shut()
 	c.open()
@@ -39,8 +40,8 @@ func (c *compiler) forLoop(s *forStmt) action {
 		}
 		loop := &loopState{items: items}
 		for i, item := range items {
-			if err := e.frame.budget.step(1); err != nil {
-				return at(err, pos)
+			if err := e.frame.budget.step(round); err != nil {
+				return at(err, s.pos)
 			}
 			loop.i = i
 			clearSlots(e.frame, locals)
@@ -49,7 +50,7 @@ func (c *compiler) forLoop(s *forStmt) action {
 				return err
 			}
 			if err := body(e, out); err != nil {
-				return err
+				return at(err, s.pos)
 			}
 		}
 		return nil
@@ -58,8 +59,11 @@ func (c *compiler) forLoop(s *forStmt) action {
 
 // filterItems compiles the if of a for tag, in which loop is not known yet.
 func (c *compiler) filterItems(s *forStmt, assign func(env, any) error) func(env, any) (bool, error) {
-	test := c.expr(s.filter)
+	test, work := c.expr(s.filter), 1+weight(s.filter)
 	return func(e env, item any) (bool, error) {
+		if err := e.budget().step(work); err != nil {
+			return false, err
+		}
 		if err := assign(e, item); err != nil {
 			return false, err
 		}
@@ -73,9 +77,6 @@ func (c *compiler) filterItems(s *forStmt, assign func(env, any) error) func(env
 func filtered(e env, items []any, keep func(env, any) (bool, error)) ([]any, error) {
 	var out []any
 	for _, item := range items {
-		if err := e.budget().step(1); err != nil {
-			return nil, err
-		}
 		ok, err := keep(e, item)
 		if err != nil {
 			return nil, err
@@ -135,7 +136,7 @@ func normAll(b *budget, list []any) ([]any, error) {
 		case nil, bool, int64, float64, string, []any, *Dict, map[string]any, tuple:
 			continue
 		}
-		n, err := norm(e)
+		n, err := b.read(e)
 		if err != nil {
 			return nil, err
 		}

@@ -136,7 +136,7 @@ func (c *compiler) outside(n *nameNode) expr {
 		if !ok {
 			return missing, nil
 		}
-		v, err := norm(v)
+		v, err := e.budget().read(v)
 		if err != nil {
 			return nil, at(err, pos)
 		}

@@ -31,8 +31,9 @@ func (c *compiler) body(stmts []statement) action {
 	for i, s := range stmts {
 		actions[i] = c.statement(s)
 	}
+	work := bodyWeight(stmts)
 	return func(e env, out *output) error {
-		if err := e.frame.budget.step(len(actions)); err != nil {
+		if err := e.frame.budget.step(work); err != nil {
 			return err
 		}
 		for _, a := range actions {
@@ -189,7 +190,7 @@ func (c *compiler) capture(s *captureStmt) action {
 	c.open().capture = slot
 	locals := c.declareAll(s.body)
 	body := c.body(s.body)
-	chain := c.expr(s.chain)
+	chain, pos := c.expr(s.chain), s.chain.where()
 	c.shut()
 	var assign func(env, any) error
 	if s.target.name != "" {
@@ -211,9 +212,12 @@ func (c *compiler) capture(s *captureStmt) action {
 		}
 		size := len(out.buf)
 		if out.buf, err = appendText(out.buf, out.budget, v); err != nil {
-			return err
+			return at(err, pos)
 		}
-		return out.check(len(out.buf) - size)
+		if err := out.check(len(out.buf) - size); err != nil {
+			return at(err, pos)
+		}
+		return nil
 	}
 }
 

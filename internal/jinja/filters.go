@@ -28,12 +28,12 @@ func init() {
 		"pprint":  op(pprintFilter),
 		"safe":    op(func(_ env, self any, _ args) (any, error) { return self, nil }),
 	}
-	for _, more := range []map[string]*operation{textFilters(), listFilters(), selectFilters(), encodeFilters()} {
+	for _, more := range []map[string]*operation{textFilters(), layoutFilters(), listFilters(), selectFilters(), encodeFilters()} {
 		for name, o := range more {
 			filters[name] = o
 		}
 	}
-	for alias, name := range map[string]string{"d": "default", "count": "length", "len": "length", "e": "escape"} {
+	for alias, name := range map[string]string{"d": "default", "count": "length", "len": "length", "e": "escape", "forceescape": "escape"} {
 		filters[alias] = filters[name]
 	}
 }
@@ -51,7 +51,7 @@ func defaultFilter(_ env, self any, a args) (any, error) {
 }
 
 // intFilter reads an integer; what cannot be read is the default.
-func intFilter(_ env, self any, a args) (any, error) {
+func intFilter(e env, self any, a args) (any, error) {
 	fallback := a.or(0, int64(0))
 	radix, err := a.int(1, 10)
 	if err != nil {
@@ -65,7 +65,7 @@ func intFilter(_ env, self any, a args) (any, error) {
 		return nil, err
 	}
 	if s, ok := n.(string); ok {
-		return parseInt(s, int(radix), fallback), nil
+		return parseInt(s, int(radix), fallback), e.budget().scan(len(s))
 	}
 	num, ok := asNumeric(n)
 	switch {
@@ -111,7 +111,7 @@ func truncated(f float64, fallback any) any {
 	return int64(f)
 }
 
-func floatFilter(_ env, self any, a args) (any, error) {
+func floatFilter(e env, self any, a args) (any, error) {
 	n, err := base(self)
 	if err != nil {
 		return nil, err
@@ -120,6 +120,9 @@ func floatFilter(_ env, self any, a args) (any, error) {
 		return num.float(), nil
 	}
 	if s, ok := n.(string); ok {
+		if err := e.budget().scan(len(s)); err != nil {
+			return nil, err
+		}
 		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
 			return f, nil
 		}
@@ -128,9 +131,18 @@ func floatFilter(_ env, self any, a args) (any, error) {
 }
 
 // boolFilter is the truth of a condition, so that the text "false" is false.
-func boolFilter(_ env, self any, _ args) (any, error) { return Condition(self), nil }
+func boolFilter(e env, self any, _ args) (any, error) {
+	n, err := base(self)
+	if s, ok := n.(string); ok && err == nil {
+		err = e.budget().scan(len(s))
+	}
+	return Condition(n), err
+}
 
 func stringFilter(e env, self any, _ args) (any, error) {
+	if w, ok := self.(Word); ok {
+		return w, nil
+	}
 	s, err := text(e.budget(), self)
 	if err != nil {
 		return nil, err
@@ -248,7 +260,7 @@ func roundTo(f float64, precision int) float64 {
 
 // lengthFilter counts characters, elements or entries. Nothing has length 0, so
 // that conditions need no test for it.
-func lengthFilter(_ env, self any, _ args) (any, error) {
+func lengthFilter(e env, self any, _ args) (any, error) {
 	n, err := base(self)
 	if err != nil {
 		return nil, err
@@ -260,7 +272,7 @@ func lengthFilter(_ env, self any, _ args) (any, error) {
 	case nil, Undefined:
 		return int64(0), nil
 	case string:
-		return int64(runeCount(n)), nil
+		return int64(runeCount(n)), e.budget().scan(len(n))
 	case *Dict:
 		return int64(n.Len()), nil
 	case map[string]any:
@@ -269,19 +281,19 @@ func lengthFilter(_ env, self any, _ args) (any, error) {
 	return nil, typeError("a value of type %s has no length", typeName(n))
 }
 
-func attrFilter(_ env, self any, a args) (any, error) {
+func attrFilter(e env, self any, a args) (any, error) {
 	name, err := a.text(0, "")
 	if err != nil {
 		return nil, err
 	}
-	return attribute(self, name, Undefined{Name: name})
+	return attribute(e.budget(), self, name, Undefined{Name: name})
 }
 
 // getFilter is get for anything that has keys or indexes, and a fallback for
 // what has none.
-func getFilter(_ env, self any, a args) (any, error) {
+func getFilter(e env, self any, a args) (any, error) {
 	fallback := a.or(1, nil)
-	v, err := subscript(self, a.vals[0], fallback)
+	v, err := subscript(e.budget(), self, a.vals[0], fallback)
 	if err != nil || IsUndefined(v) {
 		return fallback, err
 	}

@@ -15,14 +15,25 @@ func encodeFilters() map[string]*operation {
 	return map[string]*operation{
 		"tojson":    op(tojsonFilter, "indent?"),
 		"fromjson":  op(fromjsonFilter),
-		"b64encode": op(textFirst(b64encodeFilter)),
-		"b64decode": op(textFirst(b64decodeFilter)),
+		"b64encode": op(notNone(textFirst(b64encodeFilter))),
+		"b64decode": op(notNone(textFirst(b64decodeFilter))),
 		"escape":    op(onText(htmlEscaper.Replace)),
 		"urlencode": op(urlencodeFilter),
 		"sql":       op(sqlFilter),
 		"sqlident":  op(sqlidentFilter),
 		"shq":       op(shqFilter),
-		"hash":      op(textFirst(hashFilter), "algorithm?"),
+		"hash":      op(notNone(textFirst(hashFilter)), "algorithm?"),
+	}
+}
+
+// notNone refuses none, which as text would be the four letters None.
+func notNone(m method) method {
+	return func(e env, self any, a args) (any, error) {
+		n, err := base(self)
+		if err == nil && n == nil {
+			return nil, typeError("expected a text, got none").withRemedy("give a fallback with | default('')")
+		}
+		return m(e, self, a)
 	}
 }
 
@@ -98,7 +109,10 @@ func urlencodeFilter(e env, self any, _ args) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return urlQuote(s, "/", "%20"), e.budget().grow(3 * len(s))
+		if err := e.budget().grow(3 * len(s)); err != nil {
+			return nil, err
+		}
+		return urlQuote(s, "/", "%20"), nil
 	}
 	pairs, err := pairsOf(e, n)
 	if err != nil {
@@ -121,6 +135,8 @@ func urlencodeFilter(e env, self any, _ args) (any, error) {
 	return out.String(), nil
 }
 
+const upperHex = "0123456789ABCDEF"
+
 // urlQuote percent-encodes all but letters, digits, _.-~ and what else is safe.
 func urlQuote(s, safe, space string) string {
 	var out strings.Builder
@@ -128,10 +144,10 @@ func urlQuote(s, safe, space string) string {
 		switch c := s[i]; {
 		case c == ' ':
 			out.WriteString(space)
-		case isDigit(c), c|0x20 >= 'a' && c|0x20 <= 'z', strings.IndexByte("_.-~"+safe, c) >= 0:
+		case isDigit(c), c|0x20 >= 'a' && c|0x20 <= 'z', strings.IndexByte("_.-~", c) >= 0, strings.IndexByte(safe, c) >= 0:
 			out.WriteByte(c)
 		default:
-			out.WriteString("%" + strings.ToUpper(hex.EncodeToString([]byte{c})))
+			out.Write([]byte{'%', upperHex[c>>4], upperHex[c&0xf]})
 		}
 	}
 	return out.String()

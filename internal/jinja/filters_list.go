@@ -61,7 +61,7 @@ func joinFilter(e env, items []any, a args) (any, error) {
 }
 
 // getter reads an attribute path such as "user.name" or "rows.0" of a value.
-func getter(attr, fallback any) (func(v any) (any, error), error) {
+func getter(b *budget, attr, fallback any) (func(v any) (any, error), error) {
 	n, err := base(attr)
 	if err != nil {
 		return nil, err
@@ -74,13 +74,13 @@ func getter(attr, fallback any) (func(v any) (any, error), error) {
 		fallback = Undefined{Name: name}
 	}
 	if i, ok := n.(int64); ok {
-		return func(v any) (any, error) { return subscript(v, i, fallback) }, nil
+		return func(v any) (any, error) { return subscript(b, v, i, fallback) }, nil
 	}
 	parts := strings.Split(name, ".")
 	return func(v any) (any, error) {
 		for _, part := range parts {
 			var err error
-			if v, err = attribute(v, part, unset); err != nil {
+			if v, err = attribute(b, v, part, unset); err != nil {
 				return nil, err
 			}
 			if v == unset || IsUndefined(v) {
@@ -99,7 +99,7 @@ func attributes(e env, items []any, attr, fallback any) ([]any, error) {
 	if fallback == nil {
 		fallback = unset
 	}
-	get, err := getter(attr, fallback)
+	get, err := getter(e.budget(), attr, fallback)
 	if err != nil {
 		return nil, err
 	}
@@ -217,10 +217,13 @@ func uniqueFilter(e env, items []any, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if keys, err = foldedAll(e.budget(), keys, a.flag(0, false)); err != nil {
+		return nil, err
+	}
 	seen := make(map[any]bool, len(items))
 	out := []any{}
 	for i, item := range items {
-		key, err := identity(e, folded(keys[i], a.flag(0, false)))
+		key, err := identity(e, keys[i])
 		if err != nil {
 			return nil, err
 		}
@@ -232,13 +235,30 @@ func uniqueFilter(e env, items []any, a args) (any, error) {
 	return out, e.budget().list(len(items))
 }
 
-// folded is a value as it is compared when case does not matter.
-func folded(v any, caseSensitive bool) any {
+// folded is a value as it is compared when case does not matter. A list can hold
+// the same long text many times, so every copy is charged.
+func folded(b *budget, v any, caseSensitive bool) (any, error) {
 	n, err := base(v)
-	if s, ok := n.(string); ok && err == nil && !caseSensitive {
-		return strings.ToLower(s)
+	if err != nil {
+		return nil, err
 	}
-	return v
+	s, ok := n.(string)
+	if !ok || caseSensitive {
+		return v, nil
+	}
+	return strings.ToLower(s), b.grow(len(s))
+}
+
+// foldedAll is folded for each of the keys by which elements are compared.
+func foldedAll(b *budget, keys []any, caseSensitive bool) ([]any, error) {
+	out := make([]any, len(keys))
+	for i, k := range keys {
+		var err error
+		if out[i], err = folded(b, k, caseSensitive); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // structure is the identity of a list or mapping: its JSON.

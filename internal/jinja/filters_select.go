@@ -207,15 +207,18 @@ func keyedBy(e env, items []any, attr, fallback any, caseSensitive bool) ([]keye
 		if columns[i], err = attributes(e, items, name, fallback); err != nil {
 			return nil, err
 		}
+		if columns[i], err = foldedAll(e.budget(), columns[i], caseSensitive); err != nil {
+			return nil, err
+		}
 	}
 	for i, item := range items {
 		if len(columns) == 1 {
-			list[i] = keyed{folded(columns[0][i], caseSensitive), item}
+			list[i] = keyed{columns[0][i], item}
 			continue
 		}
 		key := make([]any, len(columns))
 		for j := range columns {
-			key[j] = folded(columns[j][i], caseSensitive)
+			key[j] = columns[j][i]
 		}
 		list[i] = keyed{key, item}
 	}
@@ -254,7 +257,10 @@ func dictsortFilter(e env, self any, a args) (any, error) {
 		if by == "value" {
 			key = p.(tuple)[1]
 		}
-		list[i] = keyed{folded(key, a.flag(0, false)), p}
+		if key, err = folded(e.budget(), key, a.flag(0, false)); err != nil {
+			return nil, err
+		}
+		list[i] = keyed{key, p}
 	}
 	s := sorter{env: e, reverse: a.flag(2, false)}
 	if err := s.sort(list); err != nil {
@@ -330,9 +336,12 @@ func extremeFilter(sign int) func(env, []any, args) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if keys, err = foldedAll(e.budget(), keys, a.flag(0, false)); err != nil {
+			return nil, err
+		}
 		best := 0
 		for i := range keys {
-			c, err := order(e.budget(), "<", folded(keys[i], a.flag(0, false)), folded(keys[best], a.flag(0, false)))
+			c, err := order(e.budget(), "<", keys[i], keys[best])
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // formatSpec says how one value is laid out, for both % and {} formatting.
@@ -188,8 +189,8 @@ func (f formatSpec) text(b *budget, v any) (string, error) {
 		quoted, err = appendRepr(nil, b, v, 0)
 		s = string(quoted)
 	}
-	if code, ok := v.(int64); ok && f.verb == 'c' {
-		s = string(rune(max(min(code, math.MaxInt32), -1)))
+	if f.verb == 'c' {
+		s, err = character(v)
 	}
 	if err != nil {
 		return "", err
@@ -201,6 +202,24 @@ func (f formatSpec) text(b *budget, v any) (string, error) {
 		f.align, f.fill = '>', " "
 	}
 	return f.pad("", s), nil
+}
+
+// character is the text of %c: a code point by its number, or as it is.
+func character(v any) (string, error) {
+	switch v := v.(type) {
+	case bool:
+		return character(int64(map[bool]int{true: 1}[v]))
+	case int64:
+		if v >= 0 && v <= unicode.MaxRune {
+			return string(rune(v)), nil
+		}
+		return "", valueError("%d is not the number of a character", v)
+	case string:
+		if runeCount(v) == 1 {
+			return v, nil
+		}
+	}
+	return "", typeError("the format wants a character or its number, got %s", typeName(v))
 }
 
 // number writes the digits of a number, with its sign but without padding.
@@ -265,10 +284,14 @@ func (f formatSpec) grouped(s string) string {
 	if end < 0 {
 		end = len(s)
 	}
-	for i := end - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
+	var out strings.Builder
+	for i := range end {
+		if left := end - i; i > 0 && left%3 == 0 && s[i-1] != '-' {
+			out.WriteByte(',')
+		}
+		out.WriteByte(s[i])
 	}
-	return s
+	return out.String() + s[end:]
 }
 
 func (f formatSpec) pad(sign, body string) string {

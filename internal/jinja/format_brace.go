@@ -97,16 +97,22 @@ func parseLayout(s string, v any) (formatSpec, error) {
 	if err != nil {
 		return spec, err
 	}
+	if s == "" {
+		return spec, nil // not even a boolean becomes a number
+	}
 	num, isNumber := asNumeric(n)
 	if isNumber {
 		spec.align = '>'
 	}
 	_, first := utf8.DecodeRuneInString(s)
+	filled, aligned := false, true
 	switch {
 	case len(s) > first && strings.IndexByte("<>^=", s[first]) >= 0:
-		spec.fill, spec.align, s = s[:first], s[first], s[first+1:]
+		spec.fill, spec.align, s, filled = s[:first], s[first], s[first+1:], true
 	case s != "" && strings.IndexByte("<>^=", s[0]) >= 0:
 		spec.align, s = s[0], s[1:]
+	default:
+		aligned = false
 	}
 	p := &percentParser{s: s}
 	if c := p.at(); c == '+' || c == ' ' || c == '-' {
@@ -118,8 +124,13 @@ func parseLayout(s string, v any) (formatSpec, error) {
 		spec.alt = true
 		p.i++
 	}
-	if p.at() == '0' && isNumber {
-		spec.fill, spec.align = "0", '='
+	if p.at() == '0' {
+		if !filled {
+			spec.fill = "0"
+		}
+		if !aligned && isNumber {
+			spec.align = '='
+		}
 		p.i++
 	}
 	spec.width = p.digits()
@@ -139,16 +150,22 @@ func (p *percentParser) verb(spec formatSpec, num numeric, isNumber bool) (forma
 	c := p.at()
 	rest := p.s[p.i:]
 	switch {
-	case len(rest) == 1 && strings.IndexByte("sdfFeEgGxXob%", c) >= 0:
+	case len(rest) == 1 && strings.IndexByte("sdfFeEgGxXobc%", c) >= 0:
 		spec.verb = c
 	case rest != "":
 		return spec, valueError("the format has an unknown layout '%s'", p.s)
-	case isNumber && num.isFloat && spec.prec >= 0:
+	case isNumber && num.isFloat && (spec.prec >= 0 || spec.comma || spec.sign != 0 || spec.align == '='):
 		spec.verb = 'g'
-	case isNumber && !num.isFloat && (spec.comma || spec.sign != 0 || spec.align == '='):
+	case isNumber && !num.isFloat:
 		spec.verb = 'd'
-	case isNumber && num.isFloat && (spec.comma || spec.sign != 0 || spec.align == '='):
-		spec.verb = 'g'
+	}
+	switch {
+	case isNumber && rest == "s", isNumber && num.isFloat && strings.IndexByte("dxXobc", spec.verb) >= 0:
+		return spec, valueError("the format has a layout '%s' that is not for this number", p.s)
+	case !isNumber && (spec.comma || spec.sign != 0 || spec.align == '='):
+		return spec, valueError("the format has a layout '%s' that is for numbers only", p.s)
+	case spec.prec >= 0 && strings.IndexByte("dxXobc", spec.verb) >= 0:
+		return spec, valueError("a layout for integers has no precision")
 	}
 	return spec, nil
 }

@@ -1,7 +1,7 @@
 package jinja
 
 import (
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -15,9 +15,14 @@ func freePaths(stmts []statement) [][]string {
 }
 
 // freeWalker walks the tree in the order of the source. A name is bound from
-// where it is set to the end of its block; a macro is bound in all of it.
+// where it is surely set to the end of its block: what only one branch of an if
+// sets may still be read from the scope after it.
 type freeWalker struct {
-	bound []map[string]bool
+	// bound are the names of the blocks around, innermost last. A lasting name
+	// has a value wherever it is seen; one that a set tag binds has it only
+	// after the tag, so that a macro, which runs later or again, may miss it.
+	bound []map[string]bool // whether the name is lasting
+	home  int               // the first block inside the macro that is walked
 	paths [][]string
 	seen  map[string]bool
 }
@@ -25,10 +30,19 @@ type freeWalker struct {
 func (w *freeWalker) push() { w.bound = append(w.bound, map[string]bool{}) }
 func (w *freeWalker) pop()  { w.bound = w.bound[:len(w.bound)-1] }
 
-func (w *freeWalker) bind(name string) { w.bound[len(w.bound)-1][name] = true }
+func (w *freeWalker) names() map[string]bool { return w.bound[len(w.bound)-1] }
+
+func (w *freeWalker) bind(name string) { w.names()[name] = true }
+
+func (w *freeWalker) set(name string) { w.names()[name] = w.names()[name] }
 
 func (w *freeWalker) isBound(name string) bool {
-	return slices.ContainsFunc(w.bound, func(m map[string]bool) bool { return m[name] })
+	for i, names := range w.bound {
+		if lasting, ok := names[name]; ok && (lasting || i >= w.home) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *freeWalker) add(path []string) {
@@ -49,13 +63,7 @@ func (w *freeWalker) scoped(stmts []statement, names ...string) {
 	w.pop()
 }
 
-// body binds macros first: they may be called before they are written.
 func (w *freeWalker) body(stmts []statement) {
-	for _, s := range stmts {
-		if m, ok := s.(*macroStmt); ok {
-			w.bind(m.name)
-		}
-	}
 	for _, s := range stmts {
 		w.statement(s)
 	}
@@ -66,11 +74,7 @@ func (w *freeWalker) statement(s statement) {
 	case *outputStmt:
 		w.expr(s.x)
 	case *ifStmt:
-		for _, b := range s.branches {
-			w.expr(b.test)
-			w.body(b.body)
-		}
-		w.body(s.otherwise)
+		w.ifElse(s)
 	case *forStmt:
 		w.forLoop(s)
 	case *setStmt:
@@ -86,9 +90,46 @@ func (w *freeWalker) statement(s statement) {
 		w.exprs(s.vals)
 		w.scoped(s.body, s.names...)
 	case *macroStmt:
-		w.exprs(s.defaults)
-		w.scoped(s.body, s.params...)
+		w.macro(s)
 	}
+}
+
+// ifElse keeps the names that every branch sets. Without an else none is sure.
+func (w *freeWalker) ifElse(s *ifStmt) {
+	before := w.names()
+	var sure map[string]bool
+	branch := func(body []statement) {
+		w.bound[len(w.bound)-1] = maps.Clone(before)
+		w.body(body)
+		after := w.names()
+		if sure == nil {
+			sure = after
+		}
+		maps.DeleteFunc(sure, func(name string, _ bool) bool { _, ok := after[name]; return !ok })
+		w.bound[len(w.bound)-1] = before
+	}
+	for _, b := range s.branches {
+		w.expr(b.test)
+		branch(b.body)
+	}
+	branch(s.otherwise)
+	w.bound[len(w.bound)-1] = sure
+}
+
+// macro walks a macro. It knows itself and, of what is around it, the names that
+// last. A default sees the parameters before its own.
+func (w *freeWalker) macro(s *macroStmt) {
+	w.bind(s.name)
+	home := w.home
+	w.push()
+	w.home = len(w.bound) - 1
+	for i, name := range s.params {
+		w.expr(s.defaults[i])
+		w.bind(name)
+	}
+	w.body(s.body)
+	w.pop()
+	w.home = home
 }
 
 // forLoop walks a loop. Its else branch does not see the loop variables.
@@ -112,7 +153,7 @@ func (w *freeWalker) target(t target) {
 		w.target(p)
 	}
 	if t.parts == nil && t.attr == "" && t.name != "" {
-		w.bind(t.name)
+		w.set(t.name)
 	}
 }
 
@@ -128,41 +169,11 @@ func (w *freeWalker) expr(n node) {
 	switch n := n.(type) {
 	case *nameNode, *attrNode, *indexNode:
 		w.access(n, nil)
-	case *sliceNode:
-		w.expr(n.of)
-		w.exprs([]node{n.start, n.stop, n.step})
 	case *callNode:
 		w.call(n)
-	case *filterNode:
-		w.expr(n.of)
-		w.args(n.args)
-	case *testNode:
-		w.expr(n.of)
-		w.args(n.args)
-	case *unaryNode:
-		w.expr(n.x)
-	case *binaryNode:
-		w.expr(n.x)
-		w.expr(n.y)
-	case *logicNode:
-		w.expr(n.x)
-		w.expr(n.y)
-	case *concatNode:
-		w.exprs(n.parts)
-	case *compareNode:
-		w.expr(n.first)
-		for _, r := range n.rest {
-			w.expr(r.y)
-		}
-	case *condNode:
-		w.exprs([]node{n.test, n.then, n.otherwise})
-	case *listNode:
-		w.exprs(n.items)
-	case *dictNode:
-		for i := range n.keys {
-			w.expr(n.keys[i])
-			w.expr(n.vals[i])
-		}
+	case nil:
+	default:
+		w.exprs(children(n))
 	}
 }
 

@@ -10,6 +10,7 @@ func init() {
 		"range":     op(rangeFunction, "start", "stop?", "step?"),
 		"dict":      op(dictFunction, "pairs?", "**"),
 		"namespace": op(namespaceFunction, "pairs?", "**"),
+		"debug":     op(debugFunction, "*"),
 	}
 }
 
@@ -133,4 +134,23 @@ func pairsOf(e env, v any) ([]entry, error) {
 		out[i] = entry{key, pair[1]}
 	}
 	return out, nil
+}
+
+// debugFunction shows values as literals. It never shows the scope by itself,
+// which may hold what must not be printed.
+func debugFunction(e env, _ any, a args) (any, error) {
+	if len(a.rest) == 0 {
+		return nil, valueError("debug needs the values to show").withRemedy("name them: debug(x, y)")
+	}
+	var out []byte
+	for i, v := range a.rest {
+		if i > 0 {
+			out = append(out, ", "...)
+		}
+		var err error
+		if out, err = appendRepr(out, e.budget(), v, 0); err != nil {
+			return nil, err
+		}
+	}
+	return string(out), e.budget().grow(len(out))
 }

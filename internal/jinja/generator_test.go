@@ -74,7 +74,13 @@ func (g *generator) statement(depth int) string {
 	if depth == 0 {
 		return g.oneOf("{{", "{{-") + " " + g.any(2) + " " + g.oneOf("}}", "-}}") + g.text()
 	}
-	switch g.IntN(7) {
+	switch g.IntN(10) {
+	case 7:
+		return g.macro(depth, open, end)
+	case 8:
+		return g.capture(depth, open, end)
+	case 9:
+		return g.counter(open, end)
 	case 0:
 		return fmt.Sprintf("%s if %s %s%s{%% elif %s %%}%s{%% else %%}%s{%% endif %s", open, g.expr(aBool, 2), end, g.body(depth-1), g.expr(aBool, 1), g.body(depth-1), g.body(depth-1), end)
 	case 1:
@@ -131,7 +137,7 @@ func (g *generator) loop(depth int, open, end string) string {
 		source += " if " + g.expr(aBool, 1)
 	}
 	g.locals = append(g.locals, local{g.oneOf("loop.index", "loop.index0", "loop.revindex", "loop.revindex0", "loop.length", "loop.depth"), anInt},
-		local{g.oneOf("loop.first", "loop.last"), aBool}, local{g.oneOf("loop.cycle('odd', 'even')", "loop.previtem", "loop.nextitem"), aText})
+		local{g.oneOf("loop.first", "loop.last"), aBool}, local{g.oneOf("loop.cycle('odd', 'even')", "(loop.previtem|default('-'))", "(loop.nextitem|default('-'))"), aText})
 	body := g.body(depth - 1)
 	g.locals = g.locals[:outer]
 	otherwise := ""
@@ -142,7 +148,19 @@ func (g *generator) loop(depth int, open, end string) string {
 }
 
 // any is an expression of any type.
-func (g *generator) any(depth int) string { return g.expr(kind(g.IntN(int(kinds))), depth) }
+func (g *generator) any(depth int) string {
+	switch g.IntN(20) {
+	case 0:
+		return "(" + g.chain(depth-1) + ")"
+	case 1:
+		return g.literal()
+	case 2:
+		return g.textMethod(g.expr(aText, depth-1))
+	case 3:
+		return g.format()
+	}
+	return g.expr(kind(g.IntN(int(kinds))), depth)
+}
 
 // expr is an expression of a type, or now and then of another.
 func (g *generator) expr(k kind, depth int) string {
@@ -246,7 +264,7 @@ func (g *generator) intExpr(d int) string {
 	case 10:
 		return "(" + g.expr(ints, d) + ")[" + g.oneOf("0", "-1", "1", "9", "z") + "]"
 	}
-	return g.oneOf("users|sum(attribute='age')", "users|map(attribute='age')|max", "(users|max(attribute='age')).age", "s|wordcount", "ints.count(3)", "ints.index(2)", "words.index('fig')", "1234567890123456785|round(-1)", "-1250|round(-2)", "big|round(-5)")
+	return g.oneOf("users|sum(attribute='age')", "users|map(attribute='age')|max", "(users|max(attribute='age')).age", "s|wordcount", "ints.count(3)", "ints.index(2)", "words.index('fig')", "1234567890123456785|round(-1)", "-1250|round(-2)", "big|round(-5)", "('x'|wordcount)", "words|map('length')|sum", "big|filesizeformat|length")
 }
 
 func (g *generator) pick(choices ...kind) kind { return choices[g.IntN(len(choices))] }
@@ -275,14 +293,14 @@ func (g *generator) textExpr(d int) string {
 		return g.between(g.expr(aText, d), "*", g.oneOf("0", "1", "3", "-1", "t"))
 	case 3, 4:
 		return g.piped(g.expr(aText, d), g.oneOf("upper", "lower", "title", "capitalize", "trim", "trim('x')", "replace('l', 'L')", "replace('o', '', 1)",
-			"string|truncate(5)", "string|truncate(7, true)", "string|truncate(8, false, '~', 0)", "center(15)", "string|indent", "string|indent(2, true)", "string|indent(2, blank=true)",
+			"string|replace('-', '_')|wordwrap(4)", "string|replace('-', '_')|wordwrap(7, false)", "string|replace('-', '_')|wordwrap(3, true, '/')", "int|filesizeformat", "forceescape", "string|truncate(5)", "string|truncate(7, true)", "string|truncate(8, false, '~', 0)", "center(15)", "string|indent", "string|indent(2, true)", "string|indent(2, blank=true)",
 			"string", "escape", "urlencode", "string|reverse", "first", "last", "list|join('-')", "default('dd')", "default('dd', true)", "tojson"))
 	case 5, 6:
 		return "(" + g.expr(aText, d) + ")" + g.oneOf(".upper()", ".lower()", ".title()", ".capitalize()", ".strip()", ".lstrip('H ')", ".rstrip('d')",
 			".replace('l', '')", ".replace('', '-')", ".replace('o', '0', 1)", ".removeprefix('He')", ".removesuffix('tl')", ".split()[0]", ".split(',')[-1]",
 			".rsplit(' ', 1)[0]", ".splitlines()[0]", ".join(['1', '2'])")
 	case 7:
-		return "(" + g.expr(aText, d) + ")" + g.oneOf("[0]", "[-1]", "[1:3]", "[:-1]", "[::2]", "[::-1]", "[5:1]", "[-3:]", "[n:]", "[:m]", "[z:n:2]", "[100:]", "[4:0:-2]")
+		return "(" + g.expr(aText, d) + ")" + g.oneOf("[0]", "[-1]", "[1:3]", "[:-1]", "[::2]", "[::-1]", "[5:1]", "[-3:]", "[n:]", "[:m]", "[z:n:2]", "[100:]", "[4:0:-2]", "[-100:100]", "[n::m]", "[::n]", "[-1:-4:-1]", "[none:2]", "[z:z]")
 	case 8:
 		return g.piped(g.expr(g.pick(ints, words), d), g.oneOf("join", "join(', ')", "map('string')|join('+')", "map('upper')|join"))
 	case 9:
@@ -320,7 +338,7 @@ func (g *generator) boolExpr(d int) string {
 func (g *generator) intsExpr(d int) string {
 	switch g.IntN(6) {
 	case 0:
-		return "(" + g.expr(ints, d) + ")" + g.oneOf("[1:]", "[:2]", "[::-1]", "[-2:]", "[::2]", "[5:]", "[:-1]")
+		return "(" + g.expr(ints, d) + ")" + g.oneOf("[1:]", "[:2]", "[::-1]", "[-2:]", "[::2]", "[5:]", "[:-1]", "[n:m]", "[m:n:n]", "[::-2]", "[2:0:-1]", "[-1:0:-1]", "[10:-10:-3]")
 	case 1:
 		return g.between(g.expr(ints, d), "+", g.expr(ints, d))
 	case 2, 3:

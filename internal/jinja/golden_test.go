@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +22,7 @@ import (
 //	value    prints the native value as JSON, after its type
 //	truth    prints the truth of a condition
 //	free     prints the free paths
+//	each     prints the text or the error of every line as an expression
 //	error    prints the error of compiling or rendering, with its excerpt
 //	limit    is error for the value under tight limits
 func TestGolden(t *testing.T) {
@@ -33,6 +36,9 @@ func TestGolden(t *testing.T) {
 			if d.Cmd == "scope" {
 				scope = scopeOf(t, d.Input)
 				return ""
+			}
+			if d.Cmd == "each" {
+				return eachLine(d.Input, scope)
 			}
 			out, err := run(d.Cmd, d.Input, scope)
 			if d.Cmd == "error" || d.Cmd == "limit" {
@@ -95,4 +101,45 @@ func describe(err error) string {
 		out += "remedy: " + e.Remedy + "\n"
 	}
 	return out
+}
+
+func eachLine(input string, s jinja.Scope) string {
+	var out strings.Builder
+	for line := range strings.Lines(input) {
+		line = strings.TrimSuffix(line, "\n")
+		text, err := render("{{ "+line+" }}", s)
+		var e *jinja.Error
+		switch {
+		case errors.As(err, &e) && e.Remedy != "":
+			text = fmt.Sprintf("%s: %s; %s", e.Kind, e.Message, e.Remedy)
+		case errors.As(err, &e):
+			text = fmt.Sprintf("%s: %s", e.Kind, e.Message)
+		default:
+			text = fmt.Sprintf("%q", text)
+		}
+		fmt.Fprintf(&out, "%s => %s\n", line, text)
+	}
+	return out.String()
+}
+
+// TestEveryBuiltinIsInTheTable reads the table of TestGolden back: a builtin
+// without its four lines is one whose edges nobody looked at.
+func TestEveryBuiltinIsInTheTable(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("testdata/builtins.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := string(b)
+	for kind, names := range jinja.Builtins() {
+		for _, name := range names {
+			pattern := map[string]string{
+				"filter": `\| %s\b.* =>`, "test": ` is %s\b.* =>`, "function": `(?m)^%s\(.* =>`, "method": `\.%s\(.* =>`,
+			}[kind]
+			lines := regexp.MustCompile(fmt.Sprintf(pattern, regexp.QuoteMeta(name))).FindAllString(table, -1)
+			if len(lines) < 4 {
+				t.Errorf("the %s %s has %d lines of 4", kind, name, len(lines))
+			}
+		}
+	}
 }

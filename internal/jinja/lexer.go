@@ -97,6 +97,13 @@ func syntaxError(pos int, format string, args ...any) *Error {
 	return e
 }
 
+// limitAt is an error of a source that is too large, at a place.
+func limitAt(pos int, format string, args ...any) *Error {
+	e := limitError(format, args...)
+	e.place = pos + 1
+	return e
+}
+
 // textAndTag reads the text up to the next tag and that tag.
 func (l *lexer) textAndTag() error {
 	start, open := l.pos, len(l.src)
@@ -214,6 +221,9 @@ func (l *lexer) inside(endKind tokenKind, end string, open int) error {
 	var brackets []int // offsets of the open ones
 	for {
 		l.space()
+		if len(l.tokens) > maxTokens {
+			return limitAt(l.pos, "the template has more than %d words and signs", maxTokens)
+		}
 		if l.pos >= len(l.src) {
 			return l.unclosed(brackets, end, open)
 		}
@@ -231,6 +241,9 @@ func (l *lexer) inside(endKind tokenKind, end string, open int) error {
 				return err
 			}
 		case l.name():
+			if l.pos-start > maxName {
+				return limitAt(start, "the name is longer than %d bytes", maxName)
+			}
 		case strings.IndexByte("([{", c) >= 0:
 			brackets = append(brackets, start)
 			l.op(1)

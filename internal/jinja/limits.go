@@ -1,5 +1,7 @@
 package jinja
 
+import "encoding/json"
+
 // Limits bound one evaluation. A zero field stands for that of DefaultLimits.
 type Limits struct {
 	Steps int // loop iterations, calls and list elements visited
@@ -26,6 +28,13 @@ func (l Limits) withDefaults() Limits {
 const (
 	// maxSource is the longest source that is compiled.
 	maxSource = 4 << 20
+	// maxTokens is how many words and signs a source may have inside its tags.
+	// A compiled template is many times larger than its source.
+	maxTokens = 200_000
+	// maxName is the longest name of a variable or attribute, in bytes.
+	maxName = 255
+	// maxArguments is how many arguments a call, or parameters a macro, may have.
+	maxArguments = 1000
 	// maxSyntaxDepth is the deepest syntax tree that is compiled. Compilation
 	// and evaluation recurse over the tree, so it bounds the stack of both.
 	maxSyntaxDepth = 400
@@ -92,7 +101,18 @@ func (b *budget) list(n int) error {
 
 // scan charges the reading of n bytes of text.
 func (b *budget) scan(n int) error {
-	return b.step(n / 1024)
+	return b.step(n / 512)
+}
+
+// read is norm for a value that a template reaches. Lazy JSON is decoded every
+// time it is reached, so that is charged.
+func (b *budget) read(v any) (any, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		if err := b.step(len(raw) / 256); err != nil {
+			return nil, err
+		}
+	}
+	return norm(v)
 }
 
 // enter charges one level of recursion; leave gives it back.

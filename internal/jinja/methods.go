@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"maps"
 	"strings"
 	"unicode"
 )
@@ -20,15 +21,16 @@ func init() {
 		"rsplit":       op(splitMethod(splitTextRight), "sep?", "maxsplit?"),
 		"splitlines":   op(splitlinesMethod, "keepends?"),
 		"replace":      op(replaceMethod, "old", "new", "count?"),
-		"startswith":   op(affixMethod(strings.HasPrefix), "prefix"),
-		"endswith":     op(affixMethod(strings.HasSuffix), "suffix"),
+		"startswith":   op(affixMethod(strings.HasPrefix), "prefix", "start?", "end?"),
+		"endswith":     op(affixMethod(strings.HasSuffix), "suffix", "start?", "end?"),
 		"removeprefix": op(removeMethod(strings.TrimPrefix), "prefix"),
 		"removesuffix": op(removeMethod(strings.TrimSuffix), "suffix"),
 		"join":         op(joinMethod, "items"),
-		"find":         op(findMethod(strings.Index), "sub"),
-		"rfind":        op(findMethod(strings.LastIndex), "sub"),
-		"index":        op(indexOfMethod, "sub"),
-		"count":        op(countMethod, "sub"),
+		"find":         op(findMethod(strings.Index), "sub", "start?", "end?"),
+		"rfind":        op(findMethod(strings.LastIndex), "sub", "start?", "end?"),
+		"index":        op(indexOfMethod(strings.Index), "sub", "start?", "end?"),
+		"rindex":       op(indexOfMethod(strings.LastIndex), "sub", "start?", "end?"),
+		"count":        op(countMethod, "sub", "start?", "end?"),
 		"isdigit":      everyMethod(unicode.IsDigit),
 		"isnumeric":    everyMethod(unicode.IsNumber),
 		"isalpha":      everyMethod(unicode.IsLetter),
@@ -36,20 +38,33 @@ func init() {
 		"isspace":      everyMethod(unicode.IsSpace),
 		"format":       op(formatMethod, "*", "**"),
 	}
+	maps.Copy(stringMethods, moreStringMethods())
 	listMethods = map[string]*operation{
 		"index": op(listIndex, "item"),
 		"count": op(listCount, "item"),
+		"copy":  op(sameMethod),
 	}
 	dictMethods = map[string]*operation{
 		"get":    op(dictGet, "key", "default?"),
 		"keys":   op(dictKeys),
 		"values": op(dictValues),
 		"items":  op(dictItems),
+		"copy":   op(sameMethod),
 	}
+}
+
+// spellings are the methods that a Word answers with a Word.
+var spellings = map[string]func(string) string{
+	"lower": strings.ToLower, "upper": strings.ToUpper, "strip": strings.TrimSpace,
 }
 
 // callBuiltin calls the method that values of this type have, as in Python.
 func callBuiltin(e env, self any, name string, pos []any, kw []named[any]) (any, error) {
+	if w, ok := self.(Word); ok && len(pos)+len(kw) == 0 {
+		if f := spellings[name]; f != nil {
+			return w.spelled(f), nil
+		}
+	}
 	n, err := base(self)
 	if err != nil {
 		return nil, err
@@ -70,7 +85,11 @@ func callBuiltin(e env, self any, name string, pos []any, kw []named[any]) (any,
 	o, ok := table[name]
 	if !ok {
 		err := typeError("a value of type %s has no method '%s'", typeName(n), name)
-		if near := nearest(name, knownNames(table)); near != "" {
+		if n == nil {
+			err.Remedy = "give a fallback, as in (x | default({})).get('k')"
+		} else if remedy := refusedMethods[name]; remedy != "" {
+			err.Remedy = remedy
+		} else if near := nearest(name, knownNames(table)); near != "" {
 			err.Remedy = "did you mean '" + near + "'?"
 		}
 		return nil, err
@@ -81,8 +100,7 @@ func callBuiltin(e env, self any, name string, pos []any, kw []named[any]) (any,
 // textMethod makes a method of a function on strings.
 func textMethod(f func(string) string) *operation {
 	return op(func(e env, self any, _ args) (any, error) {
-		s := self.(string)
-		return f(s), e.budget().grow(len(s))
+		return grown(e, f, self.(string))
 	})
 }
 
@@ -94,41 +112,36 @@ func everyMethod(f func(rune) bool) *operation {
 	})
 }
 
-// trimBoth trims white space, or any of chars if there are some.
-func trimBoth(s, chars string) string {
-	if chars == "" {
-		return strings.TrimSpace(s)
-	}
-	return strings.Trim(s, chars)
-}
+// sameMethod is copy: values never change, so one is as good as its copy.
+func sameMethod(_ env, self any, _ args) (any, error) { return self, nil }
 
-func trimLeft(s, chars string) string {
-	if chars == "" {
-		return strings.TrimLeftFunc(s, unicode.IsSpace)
-	}
-	return strings.TrimLeft(s, chars)
-}
-
-func trimRight(s, chars string) string {
-	if chars == "" {
-		return strings.TrimRightFunc(s, unicode.IsSpace)
-	}
-	return strings.TrimRight(s, chars)
-}
+// trimBoth, trimLeft and trimRight drop characters at the ends of a text.
+func trimBoth(s string, drop func(rune) bool) string  { return strings.TrimFunc(s, drop) }
+func trimLeft(s string, drop func(rune) bool) string  { return strings.TrimLeftFunc(s, drop) }
+func trimRight(s string, drop func(rune) bool) string { return strings.TrimRightFunc(s, drop) }
 
 type method = func(e env, self any, a args) (any, error)
 
-func stripMethod(trim func(s, chars string) string) method {
+// stripMethod drops white space, or any of the characters that are given. They
+// are made a set, so that many of them do not make the work quadratic.
+func stripMethod(trim func(s string, drop func(rune) bool) string) method {
 	return func(e env, self any, a args) (any, error) {
-		chars := ""
+		drop, s := unicode.IsSpace, self.(string)
 		if a.given(0) && a.vals[0] != nil {
-			var err error
-			if chars, err = a.text(0, ""); err != nil {
+			chars, err := a.text(0, "")
+			if err != nil {
 				return nil, err
 			}
+			if err := e.budget().step(len(chars) / 16); err != nil {
+				return nil, err
+			}
+			set := make(map[rune]bool)
+			for _, r := range chars {
+				set[r] = true
+			}
+			drop = func(r rune) bool { return set[r] }
 		}
-		s := self.(string)
-		return trim(s, chars), e.budget().scan(len(s))
+		return trim(s, drop), e.budget().scan(len(s))
 	}
 }
 
@@ -148,8 +161,11 @@ func splitMethod(split func(s, sep string, most int64) []string) method {
 }
 
 func splitlinesMethod(e env, self any, a args) (any, error) {
-	lines := splitLines(self.(string), a.flag(0, false))
-	return textList(lines), e.budget().list(len(lines))
+	s := self.(string)
+	if err := e.budget().list(lineBound(s)); err != nil {
+		return nil, err
+	}
+	return textList(splitLines(s, a.flag(0, false))), nil
 }
 
 func replaceMethod(e env, self any, a args) (any, error) {
@@ -195,12 +211,16 @@ func affixMethod(has func(s, affix string) bool) method {
 		if !isList {
 			options = []any{v}
 		}
+		s, _, inside, err := window(e, self.(string), a, 1)
+		if err != nil {
+			return nil, err
+		}
 		for _, o := range options {
 			affix, err := asText(o)
 			if err != nil {
 				return nil, err
 			}
-			if has(self.(string), affix) {
+			if inside && has(s, affix) {
 				return true, nil
 			}
 		}
@@ -231,20 +251,28 @@ func findMethod(index func(s, sub string) int) method {
 		if err != nil {
 			return nil, err
 		}
-		i := index(s, sub)
-		if i >= 0 {
-			i = runeCount(s[:i])
+		s, before, inside, err := window(e, s, a, 1)
+		if err != nil {
+			return nil, err
 		}
-		return int64(i), e.budget().scan(len(s))
+		i := index(s, sub)
+		if i < 0 || !inside {
+			return int64(-1), e.budget().scan(len(s))
+		}
+		return int64(before + runeCount(s[:i])), e.budget().scan(len(s))
 	}
 }
 
-func indexOfMethod(e env, self any, a args) (any, error) {
-	i, err := findMethod(strings.Index)(e, self, a)
-	if err == nil && i == any(int64(-1)) {
-		return nil, valueError("the text is not there")
+// indexOfMethod is findMethod for a text that must be there.
+func indexOfMethod(index func(s, sub string) int) method {
+	find := findMethod(index)
+	return func(e env, self any, a args) (any, error) {
+		i, err := find(e, self, a)
+		if err == nil && i == any(int64(-1)) {
+			return nil, valueError("the text is not there")
+		}
+		return i, err
 	}
-	return i, err
 }
 
 func countMethod(e env, self any, a args) (any, error) {
@@ -252,6 +280,10 @@ func countMethod(e env, self any, a args) (any, error) {
 	sub, err := a.text(0, "")
 	if err != nil {
 		return nil, err
+	}
+	s, _, inside, err := window(e, s, a, 1)
+	if err != nil || !inside {
+		return int64(0), err
 	}
 	return int64(strings.Count(s, sub)), e.budget().scan(len(s))
 }
@@ -286,8 +318,8 @@ func listCount(e env, self any, a args) (any, error) {
 }
 
 // dictGet is d.get(key, default); without a default a missing key is none.
-func dictGet(_ env, self any, a args) (any, error) {
-	return subscript(self, a.vals[0], a.or(1, nil))
+func dictGet(e env, self any, a args) (any, error) {
+	return subscript(e.budget(), self, a.vals[0], a.or(1, nil))
 }
 
 func dictKeys(e env, self any, _ args) (any, error) {

@@ -213,6 +213,9 @@ func knownNames[V any](tables ...map[string]V) []string {
 
 // unknownName reports a filter, test or function that does not exist.
 func unknownName(what, name string, known []string) *Error {
+	if e := refusal(what, name); e != nil {
+		return e
+	}
 	e := newError(kindName, "there is no %s '%s'", what, name)
 	if near := nearest(name, known); near != "" {
 		e.Remedy = "did you mean '" + near + "'?"

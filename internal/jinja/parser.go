@@ -102,6 +102,14 @@ func (p *parser) tooDeep(pos int) {
 	p.fail(e)
 }
 
+// bounded refuses lists whose elements are looked for one by one, when they are
+// longer than anyone writes.
+func (p *parser) bounded(n int, what string) {
+	if n > maxArguments {
+		p.fail(limitAt(p.cur().pos, "there are more than %d %s", maxArguments, what))
+	}
+}
+
 // spot places a node above its children. Chains of operators grow the tree
 // without recursion of the parser, which is why depth is checked here too.
 func (p *parser) spot(pos int, children ...node) spot {
@@ -262,12 +270,12 @@ func (p *parser) comparison(first node) node {
 		if power != powerCompare {
 			return &compareNode{p.spot(pos, children...), first, rest}
 		}
-		p.next()
+		at := p.next().pos
 		if op == "not in" {
 			p.next()
 		}
 		y := p.operators(powerCompare + 1)
-		rest = append(rest, comparison{op, y})
+		rest = append(rest, comparison{op, y, at})
 		children = append(children, y)
 	}
 }

@@ -1,5 +1,7 @@
 package jinja
 
+import "strings"
+
 // primary reads a literal, a name or something in brackets.
 func (p *parser) primary() node {
 	t := p.cur()
@@ -49,15 +51,16 @@ func (p *parser) literal() node {
 	if !isString {
 		return &literalNode{p.spot(t.pos), t.val}
 	}
+	parts := []string{s}
 	for p.cur().kind == tokLiteral {
 		more, ok := p.cur().val.(string)
 		if !ok {
 			break
 		}
-		s += more
+		parts = append(parts, more)
 		p.next()
 	}
-	return &literalNode{p.spot(t.pos), s}
+	return &literalNode{p.spot(t.pos), strings.Join(parts, "")}
 }
 
 // parenthesis reads (x), a tuple or the empty tuple.
@@ -177,6 +180,7 @@ func (p *parser) arguments() arguments {
 			break
 		}
 		p.argument(&args)
+		p.bounded(len(args.pos)+len(args.kw), "arguments")
 		if !p.skipOp(",") {
 			break
 		}

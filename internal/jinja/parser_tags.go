@@ -19,13 +19,6 @@ func init() {
 	}
 }
 
-// unavailable are the tags of Jinja2 that this package leaves out, because they
-// read other templates or change how the language works.
-var unavailable = []string{
-	"include", "import", "from", "extends", "block", "call", "do", "autoescape",
-	"break", "continue", "debug", "trans",
-}
-
 // parse reads a whole template.
 func parse(src string) ([]statement, error) {
 	tokens, err := lex(src)
@@ -136,8 +129,8 @@ func (p *parser) strayTag() {
 	switch {
 	case t.kind != tokName:
 		e = syntaxError(t.pos, "expected a tag name after {%%")
-	case slices.Contains(unavailable, name):
-		e = syntaxError(t.pos, "'%s' is not available in playbook templates", name)
+	case refusedTags[name] != "":
+		e = syntaxError(t.pos, "'%s' is not available in playbook templates", name).withRemedy("%s", refusedTags[name])
 	case strings.HasPrefix(name, "end") || name == "else" || name == "elif":
 		e = syntaxError(t.pos, "'%s' has no tag that it belongs to", name)
 	default:
@@ -278,6 +271,7 @@ func (p *parser) withTag(open token) statement {
 		s.names = append(s.names, p.word("a name"))
 		p.expectOp("=")
 		s.vals = append(s.vals, p.expression())
+		p.bounded(len(s.names), "names")
 		if !p.skipOp(",") {
 			break
 		}
@@ -301,6 +295,7 @@ func (p *parser) macroTag(open token) statement {
 			fallback = p.expression()
 		}
 		s.defaults = append(s.defaults, fallback)
+		p.bounded(len(s.params), "parameters")
 		if !p.skipOp(",") {
 			break
 		}

@@ -10,10 +10,12 @@ type Template struct {
 	src    string
 	static bool
 	lone   expr   // of a template that is one expression
+	place  int    // where lone begins
 	body   action // of every other template that is not static
 	slots  int
 	limits Limits
 	free   [][]string
+	calls  []string
 
 	heavy      bool // lone needs a frame
 	constructs bool // lone may evaluate to internal types
@@ -88,7 +90,7 @@ func (t *Template) build(stmts []statement, lone node) (*Template, error) {
 	c := &compiler{fn: &fnScope{}}
 	c.open()
 	if lone != nil {
-		t.lone = c.expr(lone)
+		t.lone, t.place = c.expr(lone), start(lone)
 		t.heavy, t.constructs = c.heavy, c.constructs
 		c.done, c.doneExpr = lone, t.lone
 	}
@@ -99,6 +101,8 @@ func (t *Template) build(stmts []statement, lone node) (*Template, error) {
 	}
 	t.slots = c.fn.slots
 	t.free = freePaths(stmts)
+	slices.Sort(c.provided)
+	t.calls = slices.Compact(c.provided)
 	return t, nil
 }
 
@@ -130,6 +134,10 @@ func (t *Template) Mentions(root string) bool {
 	return slices.ContainsFunc(t.free, func(p []string) bool { return p[0] == root })
 }
 
+// Calls returns the names of the functions, sorted, that the template calls and
+// that its scope must supply as a Func. The caller must not modify it.
+func (t *Template) Calls() []string { return t.calls }
+
 // env makes what the template runs in; without a frame it allocates nothing.
 func (t *Template) env(s Scope, withFrame bool) env {
 	if s == nil {
@@ -150,7 +158,7 @@ func (t *Template) Render(s Scope) (string, error) {
 	e := t.env(s, true)
 	out := &output{budget: e.frame.budget}
 	if err := t.body(e, out); err != nil {
-		return "", locate(err, t.src)
+		return "", locate(at(err, 0), t.src)
 	}
 	return string(out.buf), nil
 }
@@ -169,7 +177,7 @@ func (t *Template) Value(s Scope) (any, error) {
 		return nil, err
 	}
 	if v, err = t.finish(v); err != nil {
-		return nil, locate(err, t.src)
+		return nil, locate(at(err, t.place), t.src)
 	}
 	return v, nil
 }

@@ -28,13 +28,18 @@ var quickTests = map[string]func(any) bool{
 
 func init() {
 	tests = map[string]*operation{
-		"even":        op(parityTest(0)),
-		"odd":         op(parityTest(1)),
-		"divisibleby": op(divisibleTest, "num"),
-		"sameas":      op(sameasTest, "other"),
-		"in":          op(compareTest("in"), "container"),
-		"lower":       op(caseTest(unicode.IsUpper, unicode.IsLower)),
-		"upper":       op(caseTest(unicode.IsLower, unicode.IsUpper)),
+		"even":         op(parityTest(0)),
+		"odd":          op(parityTest(1)),
+		"divisibleby":  op(divisibleTest, "num"),
+		"sameas":       op(sameasTest, "other"),
+		"in":           op(compareTest("in"), "container"),
+		"containing":   op(containingTest, "item"),
+		"startingwith": op(textFirst(affixMethod(strings.HasPrefix)), "prefix", "start?", "end?"),
+		"endingwith":   op(textFirst(affixMethod(strings.HasSuffix)), "suffix", "start?", "end?"),
+		"filter":       op(knownTest(func(name string) bool { return filters[name] != nil })),
+		"test":         op(knownTest(func(name string) bool { return tests[name] != nil })),
+		"lower":        op(caseTest(unicode.IsUpper, unicode.IsLower)),
+		"upper":        op(caseTest(unicode.IsLower, unicode.IsUpper)),
 	}
 	for name, quick := range quickTests {
 		tests[name] = op(func(_ env, self any, _ args) (any, error) { return quick(self), nil })
@@ -124,5 +129,20 @@ func caseTest(forbidden, wanted func(rune) bool) method {
 			return nil, err
 		}
 		return strings.IndexFunc(s, forbidden) < 0 && strings.IndexFunc(s, wanted) >= 0, e.budget().scan(len(s))
+	}
+}
+
+// containingTest is in with its sides exchanged.
+func containingTest(e env, self any, a args) (any, error) {
+	ok, err := contains(e.budget(), self, a.vals[0])
+	return ok, err
+}
+
+// knownTest asks whether a text is the name of a filter or a test.
+func knownTest(known func(name string) bool) method {
+	return func(_ env, self any, _ args) (any, error) {
+		n, err := base(self)
+		name, ok := n.(string)
+		return ok && known(name), err
 	}
 }

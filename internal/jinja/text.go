@@ -73,7 +73,10 @@ func splitTextRight(s, sep string, most int64) []string {
 		s, tail = head, append(tail, part)
 	}
 	if sep == "" {
-		s = strings.TrimSpace(s)
+		s = strings.TrimRightFunc(s, unicode.IsSpace)
+		if int64(len(tail)) < most {
+			s = strings.TrimLeftFunc(s, unicode.IsSpace)
+		}
 	}
 	if s != "" || sep != "" {
 		tail = append(tail, s)
@@ -98,6 +101,9 @@ func cutLast(s, sep string) (head, part string, found bool) {
 	}
 	return s[:i], s[i+len(sep):], true
 }
+
+// lineBound is the most lines that splitting a text can give.
+func lineBound(s string) int { return strings.Count(s, "\n") + strings.Count(s, "\r") + 1 }
 
 // splitLines cuts a text after \n, \r\n and \r.
 func splitLines(s string, keepEnds bool) []string {

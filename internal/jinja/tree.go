@@ -9,9 +9,10 @@ import (
 // Tree is a nested YAML or JSON value whose string leaves, and keys with
 // template syntax, are templates. It is immutable and safe for concurrent use.
 type Tree struct {
-	raw  any
-	root branchNode
-	free [][]string
+	raw   any
+	root  branchNode
+	free  [][]string
+	calls []string
 }
 
 // TreeOptions change how a Tree is compiled.
@@ -80,13 +81,15 @@ func CompileTree(v any, o TreeOptions) (*Tree, []TreeError) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	return &Tree{raw: v, root: root, free: c.free}, nil
+	slices.Sort(c.calls)
+	return &Tree{raw: v, root: root, free: c.free, calls: slices.Compact(c.calls)}, nil
 }
 
 type treeCompiler struct {
 	options TreeOptions
 	errs    []TreeError
 	free    [][]string
+	calls   []string
 	seen    map[string]bool
 }
 
@@ -136,6 +139,7 @@ func (c *treeCompiler) template(s string, path []string) *Template {
 			c.free = append(c.free, p)
 		}
 	}
+	c.calls = append(c.calls, t.calls...)
 	return t.WithLimits(c.options.Limits)
 }
 
@@ -230,6 +234,10 @@ func (n *branchNode) evalEntries(s Scope) (any, error) {
 // Free returns the paths that the templates of the tree read, in the order of
 // the tree. See Template.Free.
 func (t *Tree) Free() [][]string { return t.free }
+
+// Calls returns the functions that the templates of the tree call and that the
+// scope must supply. See Template.Calls.
+func (t *Tree) Calls() []string { return t.calls }
 
 // Static reports whether the tree has no templates.
 func (t *Tree) Static() bool { return t.root.static() }

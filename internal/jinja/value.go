@@ -43,6 +43,16 @@ func (w Word) is(s string) bool {
 	return w.Text == s || slices.Contains(w.Same, s)
 }
 
+// spelled is the word with every spelling changed, so that the synonyms of a
+// word still equal it after | lower.
+func (w Word) spelled(f func(string) string) Word {
+	out := Word{Text: f(w.Text), Same: make([]string, len(w.Same))}
+	for i, s := range w.Same {
+		out.Same[i] = f(s)
+	}
+	return out
+}
+
 // tuple is a list that prints with parentheses. It never leaves the package:
 // exported hands out []any instead.
 type tuple []any

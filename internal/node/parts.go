@@ -18,8 +18,10 @@ import (
 	"github.com/noetl/noetl-go/internal/store/postgres"
 	"github.com/noetl/noetl-go/internal/store/sqlite"
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/artifact"
 	"github.com/noetl/noetl-go/internal/tool/httptool"
 	"github.com/noetl/noetl-go/internal/tool/noop"
+	"github.com/noetl/noetl-go/internal/tool/playbooktool"
 	"github.com/noetl/noetl-go/internal/tool/python"
 	"github.com/noetl/noetl-go/internal/tool/shell"
 	"github.com/noetl/noetl-go/internal/worker"
@@ -114,7 +116,7 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	if o.DatabaseURL != "" {
 		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
 	}
-	tools := newToolbox()
+	tools := newToolbox(n.Plane)
 	n.clean = append(n.clean, tools.close)
 	if o.Listen != "" { // a server lives long enough to be worth warming up
 		n.background = append(n.background, func(ctx context.Context) error { tools.warm(ctx, o.Logger); return nil })
@@ -123,7 +125,7 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	n.worker, err = worker.New(worker.Options{
 		ID: id, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
 		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
-		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id}),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: n.Plane}),
 	})
 	if err != nil {
 		return err
@@ -140,8 +142,9 @@ type toolbox struct {
 }
 
 // newToolbox makes the tools. A machine without python serves everything else:
-// only the steps that need it fail, and say so.
-func newToolbox() *toolbox {
+// only the steps that need it fail, and say so. Results are where stored data
+// is read from.
+func newToolbox(results artifact.Fetcher) *toolbox {
 	t := &toolbox{http: httptool.New(httptool.Options{})}
 	var pyTool tool.Tool
 	py, err := python.New(python.Options{})
@@ -150,7 +153,8 @@ func newToolbox() *toolbox {
 	} else {
 		pyTool = tool.Unavailable("python", err)
 	}
-	t.set = tool.NewSet(noop.New(), t.http, shell.New(), pyTool)
+	t.set = tool.NewSet(noop.New(), t.http, shell.New(), pyTool,
+		playbooktool.New(), artifact.New(results), artifact.NewFetch(results))
 	return t
 }
 

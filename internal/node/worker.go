@@ -43,7 +43,7 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{clean: closers{b.Close}}
-	tools := newToolbox()
+	tools := newToolbox(cl)
 	w.clean = append(w.clean, tools.close)
 	tools.warm(ctx, o.Logger)
 	machine, err := snowflake.MachineID("", o.ID)
@@ -54,7 +54,7 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 	w.worker, err = worker.New(worker.Options{
 		ID: o.ID, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
 		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger,
-		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID}),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID, Results: cl}),
 	})
 	if err != nil {
 		return nil, errors.Join(err, w.clean.close())

@@ -14,16 +14,59 @@ func (s *run) assign(set []playbook.Assignment, in jinja.Scope) *tool.Error {
 	}
 	values := make([]any, len(set))
 	for i, a := range set {
+		place := "set." + string(a.Scope) + "." + a.Key
 		v, err := a.Value.Eval(in)
 		if err != nil {
-			return templateError(err, "set."+string(a.Scope)+"."+a.Key)
+			return s.names.because(templateError(err, place))
 		}
-		values[i] = v
+		if values[i], err = settled(v); err != nil {
+			return templateError(err, place)
+		}
+		if err := s.names.unavailable(); err != nil {
+			return err
+		}
 	}
 	for i, a := range set {
 		s.names.assign(a.Scope, a.Key, values[i])
 	}
 	return nil
+}
+
+// settled is a value as it is remembered: data, which reads the same for a
+// later task, for a later step and after the command was parked. A live object
+// such as an outcome becomes the data it stands for.
+func settled(v any) (any, error) {
+	if plain(v) {
+		return v, nil
+	}
+	b, err := jinja.ToJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return jinja.FromJSON(b)
+}
+
+// plain tells that a value is nothing but data all the way down.
+func plain(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, int64, float64, string:
+		return true
+	case []any:
+		for _, e := range v {
+			if !plain(e) {
+				return false
+			}
+		}
+		return true
+	case *jinja.Dict:
+		for _, e := range v.All() {
+			if !plain(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func (n *names) assign(where playbook.Scope, key string, v any) {

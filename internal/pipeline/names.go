@@ -1,13 +1,16 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/scope"
+	"github.com/noetl/noetl-go/internal/tool"
 )
 
 // stepsKey is the reserved name in a render context under which the control
@@ -25,41 +28,70 @@ type names struct {
 	raw    json.RawMessage
 	fresh  *jinja.Dict // written while the command runs; last write wins
 
+	partial bool        // some values are summaries of what is kept elsewhere
+	missing *tool.Error // why one of them could not be had
+
 	ctxSet  *jinja.Dict // ctx.* assignments alone, as the command reports them
 	iterSet *jinja.Dict
 	stepSet *jinja.Dict
 }
 
-func newNames(r *Runner, cmd *event.Command) (*names, error) {
+func newNames(ctx context.Context, r *Runner, cmd *event.Command) (*names, *tool.Error) {
 	n := &names{runner: r, cmd: cmd, raw: cmd.Context.RenderContext, base: &jinja.Dict{}}
-	if len(n.raw) == 0 {
+	d, err := contextOf(n.raw)
+	if err == nil && d.Len() > 0 {
+		if ref, ok := d.Get(contextRefKey); ok {
+			whole, missing := r.whole(ctx, fmt.Sprint(ref))
+			if missing != nil {
+				return nil, missing
+			}
+			n.raw = whole
+			d, err = contextOf(whole)
+		}
+	}
+	if err != nil {
+		return nil, contextError(err)
+	}
+	if d == nil {
 		n.raw = json.RawMessage("{}")
 		return n, nil
 	}
-	v, err := decode(n.raw)
+	n.base = d
+	if n.raw[0] == '"' {
+		if n.raw, err = jinja.ToJSON(d); err != nil { // it came as JSON within JSON
+			return nil, contextError(err)
+		}
+	}
+	if err := n.bindSteps(n.fetchUnder(ctx)); err != nil {
+		return nil, contextError(err)
+	}
+	return n, nil
+}
+
+// contextOf reads a render context; none at all is an empty one.
+func contextOf(raw json.RawMessage) (*jinja.Dict, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	v, err := decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("read the render context: %w", err)
 	}
 	d, ok := dict(v)
 	if !ok {
-		return nil, fmt.Errorf("read the render context: it is not an object")
+		return nil, errors.New("read the render context: it is not an object")
 	}
-	if d == nil {
-		return n, nil
-	}
-	n.base = d
-	if n.raw[0] == '"' {
-		n.raw, err = jinja.ToJSON(d) // it came as JSON within JSON
-		if err != nil {
-			return nil, err
-		}
-	}
-	return n, n.bindSteps()
+	return d, nil
+}
+
+func contextError(err error) *tool.Error {
+	return &tool.Error{Kind: tool.KindInternal, Code: "RENDER_CONTEXT", Message: err.Error()}
 }
 
 // bindSteps wraps the names that are step results, so that their accessors
-// work here as they do in the control plane.
-func (n *names) bindSteps() error {
+// work here as they do in the control plane. Those of which only a summary
+// came find the whole through fetch.
+func (n *names) bindSteps(fetch scope.Fetch) error {
 	listed, ok := n.base.Get(stepsKey)
 	if !ok {
 		return nil
@@ -87,7 +119,8 @@ func (n *names) bindSteps() error {
 		if err := json.Unmarshal(b, &info); err != nil {
 			return fmt.Errorf("read the render context: %s.%s: %w", stepsKey, name, err)
 		}
-		n.base.Set(name, scope.Step(data, info))
+		n.partial = n.partial || info.Ref != nil
+		n.base.Set(name, scope.Step(data, info).Bound(fetch))
 	}
 	return nil
 }
@@ -147,6 +180,10 @@ func (n *names) fact(name string) (any, bool) {
 		return n.step(), true
 	case "loop_index":
 		return index(n.cmd.Meta.IterationIndex)
+	case "loop":
+		return n.loop()
+	case "execution":
+		return object("id", n.cmd.ExecutionID.String(), "catalog_id", event.ID(n.cmd.Meta.CatalogID).String()), true
 	case "job":
 		id := n.cmd.ExecutionID.String()
 		job := jinja.NewDict(3)
@@ -179,6 +216,21 @@ func (n *names) iter() (any, bool) {
 	return n.iteration(), true
 }
 
+// loop is the place in the loop as one object. Positions count from 0, as
+// _index does; a {% for %} within a template has a loop of its own.
+func (n *names) loop() (any, bool) {
+	at, total := n.cmd.Meta.IterationIndex, n.cmd.Meta.IterationTotal
+	if at == nil {
+		return nil, false
+	}
+	d := object("index", int64(*at), "first", *at == 0, "done", false)
+	if total != nil {
+		d.Set("length", int64(*total))
+		d.Set("last", *at == *total-1)
+	}
+	return d, true
+}
+
 // iteration makes the object anew; what the render context says of it wins.
 func (n *names) iteration() *jinja.Dict {
 	d := jinja.NewDict(6)
@@ -205,7 +257,7 @@ func (n *names) iteration() *jinja.Dict {
 
 // variables is the context as JSON, for tools that hand all of it to a program.
 func (n *names) variables(all bool) (json.RawMessage, error) {
-	if !all || n.fresh.Len() == 0 {
+	if !all || n.fresh.Len() == 0 && !n.partial {
 		return n.raw, nil
 	}
 	return jinja.ToJSON(everything{n}.Unwrap())

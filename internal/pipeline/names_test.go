@@ -43,6 +43,11 @@ func TestTemplatesSeeTheCommandsNames(t *testing.T) {
 		{"{{ job.uuid }}{{ job.id }}{{ job.execution_id }}", `"777"`},
 		{"{{ iter.item.id }} {{ iter._index }} {{ iter._total }} {{ iter._last }}", `"3 1 2 True"`},
 		{"{{ _index }}/{{ _total }}", `"1/2"`},
+		{"{{ iter.index }} {{ iter._first }} {{ loop_index }}", `"1 False 1"`},
+		{"{{ loop.index }} {{ loop.first }} {{ loop.last }} {{ loop.length }} {{ loop.done }}", `"1 False True 2 False"`},
+		{"{% for x in [4, 5] %}{{ loop.index }}{% endfor %}", `"12"`},
+		{"{{ execution.id }} {{ execution.catalog_id }}", `"7 5"`},
+		{"{{ env.HOME is defined }}", `false`},
 		{"{{ item.id }}", `3`},
 		{"{{ input.own }}", `"yes"`},
 		{"{{ args.own }}", `"yes"`},
@@ -72,6 +77,35 @@ func TestAnAuthorsNamesHideFactsButNotIdentity(t *testing.T) {
 	b.run(t, command("echo", `{"kind":"echo","v":"{{ action }} {{ job }} {{ execution_id }} {{ step }}"}`,
 		with(`{"action":"deploy","job":"nightly","execution_id":"1","step":"2"}`))).
 		wantData(t, `{"config":{"v":"deploy nightly 7 s"},"args":{}}`)
+}
+
+func TestWhatTheControlPlaneBindsWinsOverFacts(t *testing.T) {
+	t.Parallel()
+	b := newBench(pipeline.Options{})
+	b.run(t, command("echo", `{"kind":"echo","v":"{{ execution.path }} {{ iter.parent.x }} {{ loop.index }} {{ path }}"}`,
+		with(`{"execution":{"path":"a/b"},"iter":{"parent":{"x":1}},"path":"mine"}`), iteration("item", 2, 3))).
+		wantData(t, `{"config":{"v":"a/b 1 2 mine"},"args":{"_index":2,"_total":3}}`)
+}
+
+func TestRulesSeeTheEndOfTheirTaskAsAnEvent(t *testing.T) {
+	t.Parallel()
+	b := newBench(pipeline.Options{}, &fake{kind: "broken", answers: []answer{{err: failing("logic", false)}}})
+	for _, c := range []struct{ kind, when string }{
+		{"noop", "event.name == 'call.done' and event.name == 'step.done' and event.status == 'ok' and event.step == 's'"},
+		{"broken", "event.name == 'call.error' and event.name == 'step.failed' and event.status == 'error'"},
+	} {
+		e := b.run(t, command(c.kind, rules(c.kind, fmt.Sprintf(`{"when":"{{ %s }}","then":{"do":"continue","set":{"ctx.hit":true}}},
+			{"else":{"then":{"do":"continue"}}}`, c.when))))
+		same(t, e.Updates, `{"hit":true}`)
+	}
+}
+
+func TestChildrenOfALoopGetOnlyWhatTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	playbook := &fake{kind: "playbook"}
+	b := newBench(pipeline.Options{}, playbook)
+	b.run(t, command("playbook", `{"kind":"playbook","path":"p","input":{"x":"{{ item }}"}}`, with(`{"item":"i"}`), iteration("item", 0, 2))).
+		wantData(t, `{"config":{"path":"p"},"args":{"x":"i"}}`)
 }
 
 func TestDataIsNeverTakenForATemplate(t *testing.T) {

@@ -81,6 +81,14 @@ func (o *outcome) field(name string) (any, bool) {
 	return nil, false
 }
 
+// event is the end of the task as templates of arcs see that of a step.
+func (o *outcome) event(step string) any {
+	if o.err != nil {
+		return object("name", scope.EventError, "step", step, "status", scope.StatusError)
+	}
+	return object("name", scope.EventDone, "step", step, "status", scope.StatusOK)
+}
+
 // stream answers what a process printed, where the data has no such key.
 func (o *outcome) stream(name string) (any, bool) {
 	if o.result == nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/playbook"
 	"github.com/noetl/noetl-go/internal/tool"
@@ -22,7 +23,11 @@ func (s *run) next(ctx context.Context, i int, out *outcome) (int, *tool.Error) 
 	act := playbook.Action{}
 	if t.Policy != nil {
 		v := &view{names: s.names, run: s, task: t.Task, attempt: out.attempt, output: envelope{out}}
-		if rule := s.match(t, v); rule != nil {
+		rule := s.match(t, v)
+		if err := s.names.unavailable(); err != nil {
+			return 0, err
+		}
+		if rule != nil {
 			act = rule.Then
 			if err := s.assign(act.Set, v); err != nil {
 				return 0, err
@@ -116,13 +121,25 @@ func (s *run) again(ctx context.Context, i int, out *outcome, act *playbook.Acti
 	if out.err != nil {
 		d = max(d, out.err.RetryAfter)
 	}
-	if err := s.opt.Sleep(ctx, min(d, maxDelay)); err != nil {
-		if ctx.Err() == nil {
-			return 0, &tool.Error{Kind: tool.KindInternal, Message: err.Error()}
+	return i, s.pause(ctx, min(d, maxDelay))
+}
+
+// pause waits before the next try of the task in hand: here, or without a
+// worker when it is long.
+func (s *run) pause(ctx context.Context, d time.Duration) *tool.Error {
+	if least := s.cmd.Meta.ParkAfter; least > 0 && d.Seconds() >= least {
+		if end, ok := ctx.Deadline(); ok {
+			d = min(d, max(time.Until(end), 0))
 		}
-		return 0, tool.Ended(ctx, "the command", 0)
+		return s.suspend(&event.Park{Delay: d.Seconds()}, nil)
 	}
-	return i, nil
+	if err := s.opt.Sleep(ctx, d); err != nil {
+		if ctx.Err() == nil {
+			return &tool.Error{Kind: tool.KindInternal, Message: err.Error()}
+		}
+		return tool.Ended(ctx, "the command", 0)
+	}
+	return nil
 }
 
 // delay is the pause before the next try after so many.

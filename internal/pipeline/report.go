@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -11,33 +12,55 @@ import (
 )
 
 // completed is the event of a command that reached its end.
-func (s *run) completed() event.Incoming {
-	b := s.open(512 + s.dataSize())
+func (s *run) completed(ctx context.Context) event.Incoming {
+	elsewhere, failure := s.put(ctx)
+	if failure != nil {
+		return s.lost(failure)
+	}
+	b := s.open(512 + s.inlineSize(elsewhere))
 	b = append(b, `,"status":"success","result":{"status":"success","context":{"status":"success"`...)
-	b = s.appendContext(b)
-	b = append(b, "}}"...)
-	b, err := s.appendUpdates(b)
+	b = s.appendContext(b, elsewhere)
+	b, err := s.appendUpdates(append(b, '}'))
 	if err != nil {
-		return s.failed(err)
+		return s.failed(ctx, err)
 	}
 	return s.incoming(event.CommandCompleted, event.ToolSuccess, append(b, '}'))
 }
 
 // failed is the event of a command that a failure ended. What the tasks before
-// it produced travels along.
-func (s *run) failed(err *tool.Error) event.Incoming {
-	b := s.open(1024 + s.dataSize())
-	b = s.appendError(b, err)
-	b = append(b, `,"result":{"status":"error","context":{"status":"error"`...)
-	if label := s.taskLabel(); label != "" {
-		b = appendString(append(b, `,"failed_task":`...), label)
+// it produced travels along; should that be too large and impossible to store,
+// the error says so.
+func (s *run) failed(ctx context.Context, err *tool.Error) event.Incoming {
+	elsewhere, failure := s.put(ctx)
+	if failure != nil {
+		both := *err
+		both.Message += " (and the data there is cannot be kept: " + failure.Message + ")"
+		return s.lost(&both)
 	}
-	b = s.appendContext(b)
-	b = append(b, "}}"...)
+	b := s.openFailed(err, 1024+s.inlineSize(elsewhere))
+	b = s.appendContext(b, elsewhere)
+	b = append(b, '}')
 	if updated, updateErr := s.appendUpdates(b); updateErr == nil {
 		b = updated
 	}
 	return s.incoming(event.CommandFailed, event.StatusFailed, append(b, '}'))
+}
+
+// lost is the event of a command whose data neither fits into an event nor can
+// be kept elsewhere.
+func (s *run) lost(err *tool.Error) event.Incoming {
+	b := s.openFailed(err, 1024)
+	return s.incoming(event.CommandFailed, event.StatusFailed, append(b, `,"data":null}}}`...))
+}
+
+// openFailed begins the payload of a failure up to the data.
+func (s *run) openFailed(err *tool.Error, size int) []byte {
+	b := s.appendError(s.open(size), err)
+	b = append(b, `,"result":{"status":"error","context":{"status":"error"`...)
+	if label := s.taskLabel(); label != "" {
+		b = appendString(append(b, `,"failed_task":`...), label)
+	}
+	return b
 }
 
 // cancelled is the event of a command that was told to stop.
@@ -68,10 +91,15 @@ func (s *run) open(size int) []byte {
 	return append(b, `,"call_index":0`...)
 }
 
-// appendContext writes the data and what the last task printed.
-func (s *run) appendContext(b []byte) []byte {
+// appendContext writes the data, or where it is kept, and what the last task
+// printed, and closes the result's context.
+func (s *run) appendContext(b []byte, elsewhere *stored) []byte {
 	b = append(b, `,"data":`...)
-	b = s.appendData(b)
+	if elsewhere != nil {
+		b = append(appendString(append(b, `{"_ref":`...), elsewhere.at.Ref), '}')
+	} else {
+		b = s.appendData(b)
+	}
 	if s.last != nil && s.last.result != nil {
 		res := s.last.result
 		if res.Stdout != "" {
@@ -84,7 +112,20 @@ func (s *run) appendContext(b []byte) []byte {
 			b = strconv.AppendInt(append(b, `,"exit_code":`...), int64(*res.ExitCode), 10)
 		}
 	}
-	return strconv.AppendInt(append(b, `,"duration_ms":`...), time.Since(s.started).Milliseconds(), 10)
+	b = strconv.AppendInt(append(b, `,"duration_ms":`...), max(time.Since(s.started).Milliseconds(), 0), 10)
+	b = append(b, '}')
+	if elsewhere != nil {
+		b = elsewhere.appendReference(b)
+	}
+	return b
+}
+
+// inlineSize is about what the data takes in the event.
+func (s *run) inlineSize(elsewhere *stored) int {
+	if elsewhere != nil {
+		return len(elsewhere.extracted)
+	}
+	return s.dataSize()
 }
 
 // appendData writes the tool's data for a single tool and {label: data, …} in

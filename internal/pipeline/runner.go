@@ -10,6 +10,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -35,6 +36,10 @@ type Options struct {
 	// CacheSize bounds the compiled commands kept for the next one of the same
 	// step; 0 = 1024.
 	CacheSize int
+	// Results keeps data too large for an event; nil = all data travels in it.
+	Results Results
+	// InlineLimit is how many bytes of data travel in the event; 0 = 100 KiB.
+	InlineLimit int
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +55,9 @@ func (o Options) withDefaults() Options {
 	if o.CacheSize <= 0 {
 		o.CacheSize = 1024
 	}
+	if o.InlineLimit <= 0 {
+		o.InlineLimit = 100 << 10
+	}
 	return o
 }
 
@@ -58,7 +66,8 @@ type Runner struct {
 	opt    Options
 	plans  *cache[*plan]
 	inputs *cache[*input]
-	kinds  string // the kinds it has tools for, for messages
+	wholes *cache[json.RawMessage] // fetched results by reference
+	kinds  string                  // the kinds it has tools for, for messages
 }
 
 // New makes a Runner.
@@ -71,15 +80,17 @@ func New(o Options) *Runner {
 	slices.Sort(kinds)
 	return &Runner{
 		opt:    o,
-		plans:  newCache[*plan](o.CacheSize),
-		inputs: newCache[*input](o.CacheSize),
+		plans:  newCache[*plan](o.CacheSize, nil),
+		inputs: newCache[*input](o.CacheSize, nil),
+		wholes: newCache(wholesKept, func(raw json.RawMessage) int { return len(raw) }),
 		kinds:  strings.Join(kinds, ", "),
 	}
 }
 
-// Run runs a command to its end and returns the event that says how it ended:
-// command.completed, command.failed or command.cancelled. It returns no errors
-// and does not panic; log receives the live output of the tools.
+// Run runs a command and returns the event that says how it ended,
+// command.completed, command.failed or command.cancelled, or that it waits for
+// something without a worker, command.parked. It returns no errors and does
+// not panic; log receives the live output of the tools.
 func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (ended event.Incoming) {
 	if log == nil {
 		log = io.Discard
@@ -88,24 +99,35 @@ func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (en
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(log, "internal error: %v\n%s", p, debug.Stack())
-			ended = run.failed(internalError(p))
+			ended = run.failed(ctx, internalError(p))
 		}
 	}()
-	if err := run.prepare(); err != nil {
-		return run.failed(err)
+	err := run.prepare()
+	if err == nil {
+		err = run.resume()
+	}
+	if err != nil {
+		return run.failed(ctx, err)
 	}
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if limit := cmd.Meta.TimeoutSeconds; limit > 0 {
-		bounded, cancel = context.WithTimeout(ctx, time.Duration(limit*float64(time.Second)))
+		end := run.started.Add(time.Duration(limit * float64(time.Second)))
+		bounded, cancel = context.WithDeadline(ctx, end)
 	}
 	defer cancel()
-	if err := run.tasks(bounded); err != nil {
-		if err.Kind == tool.KindCancelled && ctx.Err() != nil {
-			return run.cancelled(err)
-		}
-		return run.failed(err)
+	err = run.bind(bounded)
+	if err == nil {
+		err = run.tasks(bounded)
 	}
-	return run.completed()
+	switch {
+	case err != nil && err.Kind == tool.KindCancelled && ctx.Err() != nil:
+		return run.cancelled(err)
+	case err != nil:
+		return run.failed(ctx, err)
+	case run.park != nil:
+		return run.parked()
+	}
+	return run.completed(ctx)
 }
 
 // run is one command on its way.
@@ -122,6 +144,9 @@ type run struct {
 	results  results
 	last     *outcome // of the task that ran last
 	current  int      // index of the task that runs or ran last
+	runs     int      // of all tasks
+	resumed  *checkpoint
+	park     *event.Park // set when the command is to wait without a worker
 }
 
 // prepare compiles the command, or finds it compiled, and binds its names.
@@ -139,18 +164,32 @@ func (s *run) prepare() *tool.Error {
 	if s.input, err = s.inputFor(s.cmd.Context.Args); err != nil {
 		return templateError(err, "input")
 	}
-	if s.names, err = newNames(s.Runner, s.cmd); err != nil {
-		return &tool.Error{Kind: tool.KindInternal, Code: "RENDER_CONTEXT", Message: err.Error()}
-	}
 	s.attempts = make([]int, len(s.plan.tasks))
 	return nil
 }
 
-// tasks runs them in order until one ends the command.
+// bind makes the names of the command; values that are kept elsewhere are
+// fetched under ctx.
+func (s *run) bind(ctx context.Context) *tool.Error {
+	n, err := newNames(ctx, s.Runner, s.cmd)
+	if err != nil {
+		return err
+	}
+	s.names = n
+	if s.resumed != nil {
+		if err := n.restore(s.resumed, &s.results); err != nil {
+			return checkpointError(err)
+		}
+	}
+	return nil
+}
+
+// tasks runs them in order until one ends the command or has to wait.
 func (s *run) tasks(ctx context.Context) *tool.Error {
-	for i, runs := 0, 1; i < len(s.plan.tasks); runs++ {
+	i, err := s.first(ctx)
+	for err == nil && s.park == nil && i < len(s.plan.tasks) {
 		s.current = i
-		if runs > s.opt.MaxRuns {
+		if s.runs++; s.runs > s.opt.MaxRuns {
 			return &tool.Error{
 				Kind: tool.KindResourceLimit, Code: "max_iterations_exceeded",
 				Message: fmt.Sprintf("more than %d task runs in one command; check the jump and retry rules of the pipeline", s.opt.MaxRuns),
@@ -159,19 +198,20 @@ func (s *run) tasks(ctx context.Context) *tool.Error {
 		if ctx.Err() != nil {
 			return tool.Ended(ctx, "the command", 0)
 		}
-		out := s.try(ctx, s.plan.tasks[i])
-		if out.err != nil && ctx.Err() != nil {
-			// Policy rules are for failures of the task, not for the end of the
-			// command it is part of.
-			return tool.Ended(ctx, "the command", 0)
+		if out := s.try(ctx, s.plan.tasks[i]); s.park == nil {
+			i, err = s.after(ctx, i, out)
 		}
-		next, err := s.next(ctx, i, out)
-		if err != nil {
-			return err
-		}
-		i = next
 	}
-	return nil
+	return err
+}
+
+// after decides which task follows. Policy rules are for failures of the task,
+// not for the end of the command it is part of.
+func (s *run) after(ctx context.Context, i int, out *outcome) (int, *tool.Error) {
+	if out.err != nil && ctx.Err() != nil {
+		return 0, tool.Ended(ctx, "the command", 0)
+	}
+	return s.next(ctx, i, out)
 }
 
 // noTool explains why a kind cannot run here.

@@ -13,7 +13,8 @@ import (
 )
 
 // try runs one task once. Whatever goes wrong on the way, also while it is
-// rendered, becomes its outcome.
+// rendered, becomes its outcome. There is none when the task has to wait for
+// something; then the command is to be parked.
 func (s *run) try(ctx context.Context, t *task) *outcome {
 	out := &outcome{attempt: s.attempts[s.current] + 1}
 	started := time.Now()
@@ -22,9 +23,20 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 	if err == nil {
 		out.result, err = s.call(ctx, t, call)
 	}
-	out.err = err
+	if err == nil && out.result != nil && out.result.Park != nil {
+		if err = s.suspend(out.result.Park, &waiting{Input: view.input, Began: started.UnixMilli()}); err == nil {
+			return nil
+		}
+		out.result = nil
+	}
+	out.err, out.took = err, time.Since(started)
+	s.conclude(t, view, out)
+	return out
+}
+
+// conclude makes an outcome known and lets the task's `set` look at it.
+func (s *run) conclude(t *task, view *view, out *outcome) {
 	out.settle()
-	out.took = time.Since(started)
 	s.keep(t, out)
 	if out.err == nil && len(t.Set) > 0 {
 		view.output = dataView{out}
@@ -35,7 +47,6 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 			s.keep(t, out)
 		}
 	}
-	return out
 }
 
 // keep makes an outcome visible to the tasks and rules that follow.
@@ -57,12 +68,12 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 	}
 	in, argv, err := s.renderInput(t, v)
 	if err != nil {
-		return nil, err
+		return nil, s.names.because(err)
 	}
 	v.input, v.local = in, !s.plan.single
 	rendered, err := renderConfig(t, v)
 	if err != nil {
-		return nil, err
+		return nil, s.names.because(err)
 	}
 	config := plainMap(rendered)
 	args, err := encodedMap(in)
@@ -73,8 +84,11 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 		config["args"] = jinja.Plain(argv)
 	}
 	vars, encodeErr := s.names.variables(t.NeedsAll)
+	if err := s.names.unavailable(); err != nil {
+		return nil, err
+	}
 	if encodeErr != nil {
-		return nil, &tool.Error{Kind: tool.KindInternal, Code: "RENDER_CONTEXT", Message: encodeErr.Error()}
+		return nil, contextError(encodeErr)
 	}
 	return &tool.Call{
 		Config:      config,
@@ -155,7 +169,7 @@ func (s *run) renderInput(t *task, in jinja.Scope) (merged *jinja.Dict, argv []a
 	}
 	copyInto(merged, theirs)
 	copyInto(merged, mine)
-	if s.plan.single {
+	if s.plan.single && t.Kind != "playbook" { // what a child gets is its author's choice alone
 		s.names.addIteration(merged)
 	}
 	return merged, nil, nil

@@ -61,6 +61,10 @@ func (v *view) fallback(name string) (any, bool) {
 		if v.output != nil {
 			return v.output, true
 		}
+	case "event":
+		if v.output != nil {
+			return v.run.last.event(v.step()), true
+		}
 	}
 	return v.input.Get(name)
 }

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/jinja"
@@ -8,7 +9,7 @@ import (
 
 // assignments reads a `set` map in the order it is written.
 func (r *reader) assignments(n *node) []Assignment {
-	if n = r.want(n, mapShape, "set must be a map of names and values"); n == nil {
+	if n == nil {
 		return nil
 	}
 	out := make([]Assignment, 0, len(n.entries))
@@ -21,6 +22,9 @@ func (r *reader) assignments(n *node) []Assignment {
 		case strings.HasPrefix(key, "workload."):
 			r.warn(n.keyAt(e), "bad_set_key", "the workload cannot be changed: this sets a variable named "+quote(key),
 				"write ctx."+strings.TrimPrefix(key, "workload."))
+		}
+		if scope == ScopeCtx {
+			r.sets = append(r.sets, assigned{key, n, e, r.step})
 		}
 		out = append(out, Assignment{Scope: scope, Key: key, Value: r.tree(e.value, jinja.TreeOptions{}), Pos: e.pos})
 	}
@@ -45,17 +49,39 @@ func splitScope(key string) (Scope, string) {
 }
 
 // stepSet reads `set` and its older spellings on a step; `set` wins.
-func (r *reader) stepSet(n *node) []Assignment {
-	set := n.get("set")
-	for _, old := range []string{"vars", "set_vars"} {
-		if e, ok := n.entry(old); ok {
-			r.warn(n.keyAt(e), "old_spelling", quote(old)+" of a step is read as \"set\"", `write "set"`)
-			if v := r.want(e.value, mapShape, old+" must be a map of names and values"); v != nil {
-				set = merged(v, given(set))
-			}
+func (r *reader) stepSet(n *node) []Assignment { return r.assignments(scopedSet(n)) }
+
+// oldSets are the older spellings of `set`, with the scope that each gives to
+// all its keys.
+var oldSets = []struct {
+	key   string
+	scope Scope
+}{{"vars", ScopeCtx}, {"set_vars", ScopeCtx}, {"set_ctx", ScopeCtx}, {"set_iter", ScopeIter}}
+
+// scopedSet joins `set` with its older spellings; `set` wins.
+func scopedSet(n *node) *node {
+	set := given(n.get("set"))
+	for _, old := range oldSets {
+		if more := given(n.get(old.key)); more != nil {
+			set = merged(scoped(more, old.scope), set)
 		}
 	}
-	return r.assignments(set)
+	return set
+}
+
+// scoped gives the keys of a `set` map a scope, unless they have one.
+func scoped(n *node, scope Scope) *node {
+	if scope == ScopeCtx {
+		return n // which is where keys without a scope live
+	}
+	c := *n
+	c.entries = slices.Clone(n.entries)
+	for i, e := range c.entries {
+		if s, key := splitScope(e.key); s == ScopeCtx {
+			c.entries[i].key = string(scope) + "." + key
+		}
+	}
+	return &c
 }
 
 // given returns nil for null, so that `set:` without a value is no value.
@@ -66,19 +92,25 @@ func given(n *node) *node {
 	return nil
 }
 
-// stepInput reads step-level input and args; input wins key by key.
+// stepInput reads the input of a step and its other spellings; input wins key
+// by key.
 func (r *reader) stepInput(n *node) *jinja.Tree {
-	in, args := given(n.get("input")), given(n.get("args"))
-	for _, m := range []*node{in, args} {
-		if m != nil && m.shape != mapShape && !isTemplate(m) {
-			r.fail(m.at(), "wrong_type", "the input of a step must be a map, this is "+m.describe(), "")
-			return nil
-		}
+	in := given(n.get("input"))
+	for _, other := range []string{"args", "with"} {
+		in = merged(given(n.get(other)), in)
 	}
-	return r.tree(merged(args, in), jinja.TreeOptions{})
+	return r.tree(in, jinja.TreeOptions{})
 }
 
 func isTemplate(n *node) bool {
 	s, ok := n.scalar.(string)
 	return ok && jinja.HasSyntax(s)
+}
+
+// assigned is a variable of the context and the entry that sets it.
+type assigned struct {
+	key   string // without its scope
+	set   *node
+	entry entry
+	step  string
 }

@@ -10,7 +10,9 @@ func (r *reader) check(p *Playbook, exec *node) {
 	r.targets(p.Steps, index)
 	if !r.routesBroken() {
 		r.reachable(p, index)
+		r.fanouts(p, index)
 	}
+	r.shadowedSteps(index)
 	r.step = ""
 }
 
@@ -118,4 +120,78 @@ func names(steps []*Step) []string {
 		out[i] = s.Name
 	}
 	return out
+}
+
+// fanouts warns about steps that go several ways at once, none of which meets
+// another again: nothing puts their results together.
+func (r *reader) fanouts(p *Playbook, index map[string]int) {
+	if p.Executor.FinalStep != "" {
+		return // which runs when all of them are done
+	}
+	for i, s := range p.Steps {
+		if s.Mode != Inclusive || index[s.Name] != i {
+			continue
+		}
+		if targets := distinct(s.Arcs); len(targets) > 1 && !meet(p, index, i, targets) {
+			r.step = s.Name
+			r.warn(stepAt(s), "fanout_no_reducer", "step "+quote(s.Name)+" leads to "+join(targets)+
+				" at once, and their branches never meet again", "lead them to one step that puts their results together")
+		}
+	}
+}
+
+func distinct(arcs []*Arc) []string {
+	var out []string
+	for _, a := range arcs {
+		if !slices.Contains(out, a.Target) {
+			out = append(out, a.Target)
+		}
+	}
+	return out
+}
+
+// meet tells whether some step can be reached from two of the targets without
+// starting over at the step they come from. One walk is enough: each step takes
+// the colour of the target it is reached from first, and an arc between two
+// colours is a meeting.
+func meet(p *Playbook, index map[string]int, from int, targets []string) bool {
+	colour := make([]int, len(p.Steps))
+	var queue []int
+	for c, t := range targets {
+		i, ok := index[t]
+		if !ok {
+			return true // a mistake that is reported already
+		}
+		colour[i] = c + 1
+		queue = append(queue, i)
+	}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		if i == from {
+			continue
+		}
+		for _, a := range p.Steps[i].Arcs {
+			switch t := index[a.Target]; colour[t] {
+			case colour[i]:
+			case 0:
+				colour[t] = colour[i]
+				queue = append(queue, t)
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shadowedSteps warns about variables that hide the result of a step.
+func (r *reader) shadowedSteps(index map[string]int) {
+	for _, a := range r.sets {
+		if _, ok := index[a.key]; ok {
+			r.step = a.step
+			r.warn(a.set.keyAt(a.entry), "shadows_step", "the variable "+quote(a.key)+" hides the result of the step of that name",
+				"choose another name for the variable")
+		}
+	}
 }

@@ -15,16 +15,6 @@ import (
 
 const fixtures = "../../../shared/fixtures"
 
-// unsupported are real playbooks that need what is not there yet, with the
-// one code their errors may have: loops of mode cursor, and the function
-// token() of an older template language.
-var unsupported = map[string]string{
-	"e2e/fixtures/playbooks/batch_execution/frame_heartbeat_regression/frame_heartbeat_regression.yaml": "not_supported_yet",
-	"e2e/fixtures/playbooks/pft_flow_test/test_pft_flow_v2.yaml":                                        "not_supported_yet",
-	"e2e/fixtures/playbooks/oauth/google_secret_manager/google_secret_manager.yaml":                     "template_syntax",
-	"e2e/fixtures/playbooks/oauth/google_gcs/google_gcs_oauth.yaml":                                     "template_syntax",
-}
-
 // rejected are those that must not be accepted.
 var rejected = []string{
 	"e2e/fixtures/playbooks/broken_playbooks/should_error_tool_is_required.yaml",
@@ -78,15 +68,6 @@ func checkReal(t *testing.T, name string, src []byte) {
 	case slices.Contains(rejected, name):
 		if problems.Err() == nil {
 			t.Errorf("accepted, want an error")
-		}
-	case unsupported[name] != "":
-		for _, pr := range problems {
-			if pr.Severity == playbook.SeverityError && pr.Code != unsupported[name] {
-				t.Errorf("%s", pr)
-			}
-		}
-		if problems.Err() == nil {
-			t.Errorf("accepted, want %s", unsupported[name])
 		}
 	case p == nil:
 		t.Errorf("refused:\n%v", problems)

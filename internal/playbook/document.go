@@ -40,7 +40,10 @@ type Metadata struct {
 	Path        string // falls back to Name
 	Description string
 	Labels      map[string]string
-	Extra       *jinja.Dict // further keys as written
+	// StrictWorkload asks for a warning about inputs that the workload does
+	// not declare.
+	StrictWorkload bool
+	Extra          *jinja.Dict // further keys as written
 }
 
 // Executor holds run-wide settings.
@@ -48,6 +51,10 @@ type Executor struct {
 	EntryStep     string
 	FinalStep     string
 	NoNextIsError bool
+	RequiredTools []string
+	Pool          string        // worker pool of executions that name none
+	StepTimeout   time.Duration // bound of a step's run that sets none; 0 = none
+	Deadline      time.Duration // bound of the whole execution; 0 = none
 }
 
 // Step is one node of the workflow.
@@ -72,8 +79,16 @@ type Step struct {
 
 	Mode Mode // how Arcs fire
 	Arcs []*Arc
+	// NoMatchIsError makes it an error of the step that none of its arcs
+	// fires, whatever the executor says.
+	NoMatchIsError bool
+
+	Admit      *jinja.Template // admission, asked before When; nil = always
+	AdmitWaits bool            // a token that is not admitted waits, instead of skipping the step
 
 	Timeout    time.Duration // bound of one run; 0 = none
+	Deadline   time.Duration // the same, counted from the start of the execution
+	Output     *Output       // what becomes of the result; nil = the usual
 	BestEffort bool          // loops: failed iterations do not fail the step
 }
 
@@ -194,4 +209,28 @@ type Loop struct {
 	Iterator    string
 	Mode        LoopMode
 	MaxInFlight *jinja.Tree // nil = as many as the server allows
+	Cursor      *CursorLoop // nil unless Mode is Cursor
+}
+
+// CursorLoop takes its items in frames from a source, until one is empty.
+type CursorLoop struct {
+	Kind           string
+	Task           *Task // claims the next frame
+	MaxRows        int   // rows of a frame, at least 1
+	RowConcurrency int   // rows of a frame worked on side by side, at least 1
+	WholeFrame     bool  // the step runs once per frame, with the list of its rows
+}
+
+// Output says what becomes of a step's result.
+type Output struct {
+	Select    []Selection // values that stay at hand when the result is kept elsewhere
+	InlineMax int         // bytes up to which the result travels with its event; 0 = the server's limit
+	Store     string      // where a large result is kept; a hint
+	As        string      // a second name for the result
+}
+
+// Selection picks a value out of a result.
+type Selection struct {
+	Path []string
+	As   string
 }

@@ -77,12 +77,15 @@ func dump(b *strings.Builder, p *playbook.Playbook) {
 	if len(p.Metadata.Labels) > 0 {
 		fmt.Fprintf(b, " labels=%v", p.Metadata.Labels)
 	}
+	if p.Metadata.StrictWorkload {
+		b.WriteString(" strict_workload")
+	}
 	if p.Metadata.Extra.Len() > 0 {
 		fmt.Fprintf(b, " extra=%s", js(p.Metadata.Extra))
 	}
 	fmt.Fprintf(b, " entry=%s\n", p.Steps[p.Entry].Name)
-	if x := p.Executor; x != (playbook.Executor{}) {
-		fmt.Fprintf(b, "executor %+v\n", x)
+	if x := fmt.Sprintf("%+v", p.Executor); x != fmt.Sprintf("%+v", playbook.Executor{}) {
+		fmt.Fprintf(b, "executor %s\n", x)
 	}
 	if p.Workload.Len() > 0 {
 		fmt.Fprintf(b, "workload %s\n", js(p.Workload))
@@ -103,22 +106,30 @@ func dumpStep(b *strings.Builder, s *playbook.Step) {
 	if s.Timeout > 0 {
 		fmt.Fprintf(b, " timeout=%s", s.Timeout)
 	}
+	if s.Deadline > 0 {
+		fmt.Fprintf(b, " deadline=%s", s.Deadline)
+	}
+	if s.NoMatchIsError {
+		b.WriteString(" no_match_is_error")
+	}
 	if s.BestEffort {
 		b.WriteString(" best_effort")
 	}
 	b.WriteByte('\n')
+	if s.Admit != nil {
+		fmt.Fprintf(b, "  admit %s waits=%v\n", s.Admit.Source(), s.AdmitWaits)
+	}
+	if o := s.Output; o != nil {
+		fmt.Fprintf(b, "  output select=%q inline_max=%d store=%q as=%q\n", o.Select, o.InlineMax, o.Store, o.As)
+	}
 	if s.When != nil {
 		fmt.Fprintf(b, "  when %s\n", s.When.Source())
 	}
 	if s.Input != nil {
 		fmt.Fprintf(b, "  input %s\n", js(s.Input.Raw()))
 	}
-	if l := s.Loop; l != nil {
-		fmt.Fprintf(b, "  loop %s in %s (%s) %s", l.Iterator, l.InText, js(l.In.Raw()), l.Mode)
-		if l.MaxInFlight != nil {
-			fmt.Fprintf(b, " max=%s", js(l.MaxInFlight.Raw()))
-		}
-		b.WriteByte('\n')
+	if s.Loop != nil {
+		dumpLoop(b, s)
 	}
 	for _, t := range s.Tasks {
 		dumpTask(b, t)
@@ -140,6 +151,24 @@ func dumpStep(b *strings.Builder, s *playbook.Step) {
 	}
 	if c := playbook.ToolConfig(s); c != nil {
 		fmt.Fprintf(b, "  wire %s\n", js(c))
+	}
+}
+
+func dumpLoop(b *strings.Builder, s *playbook.Step) {
+	l := s.Loop
+	fmt.Fprintf(b, "  loop %s", l.Iterator)
+	if l.In != nil {
+		fmt.Fprintf(b, " in %s (%s)", l.InText, js(l.In.Raw()))
+	}
+	fmt.Fprintf(b, " %s", l.Mode)
+	if l.MaxInFlight != nil {
+		fmt.Fprintf(b, " max=%s", js(l.MaxInFlight.Raw()))
+	}
+	b.WriteByte('\n')
+	if c := l.Cursor; c != nil {
+		fmt.Fprintf(b, "  cursor %s rows=%d side_by_side=%d whole=%v\n", c.Kind, c.MaxRows, c.RowConcurrency, c.WholeFrame)
+		dumpTask(b, c.Task)
+		fmt.Fprintf(b, "  claim %s\n", js(playbook.ClaimConfig(s)))
 	}
 }
 

@@ -1,9 +1,6 @@
 package playbook
 
-import (
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // modernise rewrites the older spellings of a task into the current ones, so
 // that everything after it knows one form only. It works on nodes, and the
@@ -11,18 +8,93 @@ import (
 func (r *reader) modernise(n *node) *node {
 	n = r.hoistSpec(n)
 	n = r.mergeInput(n)
+	n = r.moderniseSet(n)
+	n = r.moderniseOutput(n)
 	n = r.evalRules(n)
 	return r.retryRules(n)
 }
 
-// mergeInput makes one `input` out of input and args; input wins key by key.
-// Where args is the argument list of a program it stays what it is.
-func (r *reader) mergeInput(n *node) *node {
-	if e, ok := n.entry("with"); ok && e.value.shape == mapShape && n.get("kind").str() == "playbook" {
-		r.warn(n.keyAt(e), "old_spelling", `"with" is read as "input"`, `write "input"`)
-		n = n.without("with").with("input", e.pos, merged(e.value, given(n.get("input"))))
+// take removes a key in an older spelling from a task. Its value is returned
+// when it can be read.
+func (r *reader) take(n *node, key string) (*node, entry, bool) {
+	e, ok := n.entry(key)
+	if !ok {
+		return n, e, false
 	}
-	e, ok := n.entry("args")
+	where, in := taskObject.title, n
+	if step := e.value.parent; step.get("step") != nil {
+		where, in = stepObject.title, step // where it stands, see intoTool
+	}
+	ok = r.conforms(in, e, taskObject, taskObject.field(key), where) && e.value.given()
+	return n.without(key), e, ok
+}
+
+// intoTool moves what older playbooks say about the tool at the level of the
+// step into the tool, if there is just one that can be meant.
+func (r *reader) intoTool(n *node) *node {
+	for _, key := range []string{"retry", "policy"} {
+		e, ok := n.entry(key)
+		if !ok || !e.value.given() || key == "policy" && e.value.get("rules") == nil {
+			continue
+		}
+		tool, put := onlyTool(n)
+		why := ""
+		switch {
+		case !n.get("tool").given():
+			why = "the step has no tool"
+		case tool == nil:
+			why = "it does not say which task it is for"
+		case tool.get(key).given():
+			why = "the tool says it too"
+		}
+		if why != "" {
+			r.warn(n.keyAt(e), "ignored_key", quote(key)+" at the level of a step has no effect: "+why,
+				"in the task write "+taskObject.field(key).modern)
+			n = n.without(key)
+			continue
+		}
+		n = put(n.without(key), tool.with(key, e.pos, e.value))
+	}
+	return n
+}
+
+// onlyTool returns the tool of a step that has one task, and a way to replace
+// it.
+func onlyTool(step *node) (*node, func(step, tool *node) *node) {
+	e, _ := step.entry("tool")
+	t := e.value
+	switch {
+	case t == nil:
+	case t.shape == mapShape:
+		return t, func(step, tool *node) *node { return step.with("tool", e.pos, tool) }
+	case t.shape == listShape && len(t.items) == 1 && t.items[0].shape == mapShape:
+		item := t.items[0]
+		in := func(step, item *node) *node {
+			c := *t
+			c.items = []*node{item}
+			return step.with("tool", e.pos, &c)
+		}
+		if item.get("kind") != nil {
+			return item, in
+		}
+		if len(item.entries) == 1 && item.entries[0].value.shape == mapShape {
+			label := item.entries[0]
+			return label.value, func(step, tool *node) *node { return in(step, item.with(label.key, label.pos, tool)) }
+		}
+	}
+	return nil, nil
+}
+
+// mergeInput makes one `input` out of input, args and older spellings; input
+// wins key by key. Where args is the argument list of a program it stays what
+// it is.
+func (r *reader) mergeInput(n *node) *node {
+	n, e, ok := r.take(n, "with")
+	if ok {
+		n = n.with("input", e.pos, merged(e.value, given(n.get("input"))))
+	}
+	n = r.payload(n)
+	e, ok = n.entry("args")
 	if !ok || e.value.shape == listShape || n.get("kind").str() == "container" {
 		return n
 	}
@@ -33,24 +105,69 @@ func (r *reader) mergeInput(n *node) *node {
 	return n
 }
 
+// payload reads the older spelling of the input of a playbook, which counts
+// when there is no other.
+func (r *reader) payload(n *node) *node {
+	e, ok := n.entry("payload")
+	if !ok || n.get("kind").str() != "playbook" {
+		return n
+	}
+	n = n.without("payload")
+	for _, key := range []string{"input", "args"} {
+		if v := n.get(key); v.given() && len(v.entries)+len(v.text) > 0 {
+			r.warn(n.keyAt(e), "ignored_key", `"payload" has no effect beside `+quote(key), "write all of it under input")
+			return n
+		}
+	}
+	r.warn(n.keyAt(e), "old_spelling", `"payload" in a tool of kind playbook is an older spelling`, "write input: {…}")
+	if !e.value.given() {
+		return n
+	}
+	if n.get("args") != nil && n.get("args").shape != listShape {
+		n = n.without("args")
+	}
+	return n.with("input", e.pos, e.value)
+}
+
+// moderniseSet makes one `set` out of its older spellings; `set` wins.
+func (r *reader) moderniseSet(n *node) *node {
+	for _, old := range oldSets {
+		if taskObject.field(old.key) == nil {
+			continue
+		}
+		rest, e, ok := r.take(n, old.key)
+		n = rest
+		if ok {
+			set := merged(scoped(e.value, old.scope), given(n.get("set")))
+			n = n.with("set", set.pos, set)
+		}
+	}
+	return n
+}
+
 // hoistSpec moves settings of the tool that stand under its spec up to where
 // they belong, and a policy that stands beside spec down into it.
 func (r *reader) hoistSpec(n *node) *node {
-	spec := r.mapAt(n, "spec", "a tool")
-	if e, ok := n.entry("policy"); ok && e.value.get("rules") != nil && spec.get("policy") == nil {
-		r.warn(n.keyAt(e), "old_spelling", `"policy" of a tool is read as spec.policy`, "write it under spec")
+	spec := r.want(n.get("spec"), mapShape, "spec of a tool must be a map")
+	if spec.get("policy").given() && n.get("policy").given() {
+		e, _ := n.entry("policy")
+		r.warn(n.keyAt(e), "ignored_key", `"policy" of a tool has no effect beside spec.policy`, "remove it")
+		n = n.without("policy")
+	}
+	n, e, ok := r.take(n, "policy")
+	if ok {
 		if spec == nil {
 			spec = &node{shape: mapShape, pos: e.pos, parent: n, key: "spec"}
 		}
 		spec = spec.with("policy", e.pos, e.value)
-		n = n.without("policy").with("spec", spec.pos, spec)
+		n = n.with("spec", spec.pos, spec)
 	}
 	if spec == nil {
 		return n.without("spec")
 	}
 	kept := spec
 	for _, e := range spec.entries {
-		if e.key == "policy" || e.key == "render" {
+		if taskSpecObject.field(e.key) != nil {
 			continue
 		}
 		if n.get(e.key) != nil {
@@ -58,7 +175,8 @@ func (r *reader) hoistSpec(n *node) *node {
 				"remove it from spec")
 			continue
 		}
-		r.warn(spec.keyAt(e), "old_spelling", quote(e.key)+" under spec is read as a setting of the tool", "write it beside kind")
+		r.warn(spec.keyAt(e), "old_spelling", quote(e.key)+" under spec is read as a setting of the tool",
+			"write it beside kind: {kind: "+n.get("kind").str()+", "+e.key+": …}")
 		kept = kept.without(e.key)
 		n = n.with(e.key, e.pos, e.value)
 	}
@@ -90,26 +208,21 @@ var evalNames = map[string]string{"set_vars": "set", "target": "to"}
 
 // evalRules turns an `eval` list into policy rules.
 func (r *reader) evalRules(n *node) *node {
-	e, ok := n.entry("eval")
+	n, e, ok := r.take(n, "eval")
 	if !ok {
 		return n
 	}
-	n = n.without("eval")
-	r.warn(n.keyAt(e), "old_spelling", `"eval" of a tool is read as spec.policy.rules`, "write {when: …, then: {do: …}} rules there")
-	list := r.want(e.value, listShape, "eval must be a list")
-	if list == nil {
-		return n
-	}
 	var rules []*node
-	for _, item := range list.items {
+	for _, item := range e.value.items {
 		if item.shape != mapShape {
 			r.fail(item.at(), "bad_rule", "an entry of eval is a map, this is "+item.describe(), "")
 			continue
 		}
-		rule := &node{shape: mapShape, pos: item.pos, parent: list, index: item.index}
+		item = r.conform(item, evalObject)
+		rule := &node{shape: mapShape, pos: item.pos, parent: e.value, index: item.index}
 		body := item
 		if other, ok := item.entry("else"); ok {
-			body = other.value
+			body = r.conform(other.value, evalObject)
 			rule.entries = append(rule.entries, entry{"else", other.pos, &node{pos: other.pos, parent: rule, key: "else"}})
 		}
 		then := &node{shape: mapShape, pos: body.pos, parent: rule, key: "then"}
@@ -127,56 +240,4 @@ func (r *reader) evalRules(n *node) *node {
 		rules = append(rules, rule)
 	}
 	return ruleList(n, e.pos, rules)
-}
-
-// retryNames maps the words of a `retry` block to those of a rule's `then`.
-var retryNames = map[string]string{
-	"max_attempts": "attempts", "attempts": "attempts", "initial_delay": "delay", "delay": "delay",
-	"delay_seconds": "delay", "backoff_seconds": "delay", "backoff": "backoff",
-}
-
-// retryRules turns a `retry` block into a rule. Blocks that say more than a
-// rule can are ignored, and so are those beside rules of the author's own.
-func (r *reader) retryRules(n *node) *node {
-	e, ok := n.entry("retry")
-	if !ok {
-		return n
-	}
-	n = n.without("retry")
-	if !e.value.given() {
-		return n
-	}
-	ignore := func(why string) *node {
-		r.warn(n.keyAt(e), "ignored_key", `"retry" of a tool is ignored: `+why,
-			"write a rule with do: retry under spec.policy.rules")
-		return n
-	}
-	if n.get("spec").get("policy").get("rules").given() {
-		return ignore("the tool has policy rules")
-	}
-	when, then := `{{ output.status == 'error' }}`, &node{shape: mapShape, pos: e.pos, parent: n, key: "retry"}
-	then.add("do", textNode(e.pos, "retry"))
-	if e.value.shape == scalarShape {
-		then.entries = append(then.entries, entry{"attempts", e.pos, e.value})
-	}
-	for _, x := range e.value.entries {
-		name := retryNames[x.key]
-		if _, number := x.value.scalar.(string); x.key == "backoff" && !number {
-			name = "delay" // a number of seconds
-		}
-		switch {
-		case x.key == "retry_on_status" && x.value.shape == listShape:
-			when = `{{ output.status == 'error' and output.http.status in ` + x.value.compact() + ` }}`
-		case name != "" && then.get(name) == nil:
-			then.entries = append(then.entries, entry{name, x.pos, x.value})
-		default:
-			return ignore("a rule cannot say " + strconv.Quote(x.key))
-		}
-	}
-	r.warn(n.keyAt(e), "old_spelling", `"retry" of a tool is read as a policy rule with do: retry`,
-		"write it under spec.policy.rules")
-	rule := &node{shape: mapShape, pos: e.pos, parent: n, key: "retry"}
-	rule.add("when", textNode(e.pos, when))
-	rule.entries = append(rule.entries, entry{"then", e.pos, then})
-	return ruleList(n, e.pos, []*node{rule})
 }

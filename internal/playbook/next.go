@@ -7,11 +7,9 @@ import (
 	"github.com/noetl/noetl-go/internal/jinja"
 )
 
-var modes = []string{"exclusive", "inclusive"}
-
 // readNext reads every form of `next` into arcs and a mode.
 func (r *reader) readNext(step, spec *node, s *Step) {
-	if w := r.word(spec.get("next_mode"), "next mode", modes); w != "" {
+	if w := keyword(spec.get("next_mode")); w != "" {
 		s.Mode = Mode(w)
 	}
 	n := step.get("next")
@@ -24,9 +22,9 @@ func (r *reader) readNext(step, spec *node, s *Step) {
 	case n.get("arcs") != nil || n.get("spec") != nil:
 		r.router(n, s)
 	case anyOf(n, "step", "then", "else"):
-		s.Arcs = r.arcs(n, false)
+		s.Arcs = r.arcs(n)
 	default:
-		r.unknownKeys(n, "next", []string{"spec", "arcs", "step"})
+		r.conform(n, routerObject)
 		if len(n.entries) > 0 {
 			r.fail(n.at(), "bad_next", `next says no step to go to`, "write next: {arcs: [{step: name}]}")
 		}
@@ -43,7 +41,7 @@ func (r *reader) nextList(n *node, s *Step) {
 			s.Arcs = append(s.Arcs, r.arcTo(item))
 			continue
 		}
-		s.Arcs = append(s.Arcs, r.arcs(item, false)...)
+		s.Arcs = append(s.Arcs, r.arcs(item)...)
 	}
 	if names > 0 && names == len(n.items) {
 		s.Mode = Inclusive
@@ -51,16 +49,14 @@ func (r *reader) nextList(n *node, s *Step) {
 }
 
 func (r *reader) router(n *node, s *Step) {
-	r.unknownKeys(n, "next", []string{"spec", "arcs"})
-	spec := r.mapAt(n, "spec", "next")
-	r.unknownKeys(spec, "next.spec", []string{"mode", "on_no_match", "policy"})
-	if w := r.word(spec.get("mode"), "mode of next", modes); w != "" {
+	n = r.conform(n, routerObject)
+	spec := r.part(n, "spec", routerSpecObject)
+	if w := keyword(spec.get("mode")); w != "" {
 		s.Mode = Mode(w)
 	}
 	// When nothing matches a branch just ends; both older words mean that.
-	r.word(spec.get("on_no_match"), "value of on_no_match (for an error use executor.spec.no_next_is_error)",
-		[]string{"complete", "quiet"})
-	list := r.want(n.get("arcs"), listShape, "next.arcs must be a list")
+	s.NoMatchIsError = keyword(spec.get("on_no_match")) == "error"
+	list := given(n.get("arcs"))
 	if list == nil {
 		return
 	}
@@ -69,15 +65,13 @@ func (r *reader) router(n *node, s *Step) {
 			s.Arcs = append(s.Arcs, r.arcTo(item))
 			continue
 		}
-		s.Arcs = append(s.Arcs, r.arcs(item, true)...)
+		s.Arcs = append(s.Arcs, r.arcs(item)...)
 	}
 }
 
-var arcKeys = []string{"step", "when", "set", "spec"}
-
 // arcs reads one entry of a list of arcs. It is several arcs only in the
 // oldest form, {when, then: [targets]}.
-func (r *reader) arcs(n *node, routed bool) []*Arc {
+func (r *reader) arcs(n *node) []*Arc {
 	if n.shape != mapShape {
 		r.fail(n.at(), "bad_arc", "an arc is the name of a step or a map with a step, this is "+n.describe(), "write {step: name}")
 		return nil
@@ -85,22 +79,19 @@ func (r *reader) arcs(n *node, routed bool) []*Arc {
 	if anyOf(n, "then", "else") {
 		return r.branch(n)
 	}
-	r.unknownKeys(n, "an arc", arcKeys, "args", "cond", "expr", "desc", "description", "name")
+	n = r.conform(n, arcObject)
 	target := n.get("step")
 	if target.str() == "" {
-		r.fail(n.at(), "bad_arc", "the arc names no step", "add step: name")
+		if !r.reported(n.path() + ".step") {
+			r.fail(n.at(), "bad_arc", "the arc names no step", "add step: name")
+		}
 		return nil
 	}
 	arc := r.arcTo(target)
-	r.arcCondition(arc, r.whenOf(n))
+	r.arcCondition(arc, whenOf(n))
 	set := given(n.get("set"))
-	if e, ok := n.entry("args"); ok && e.value.given() {
-		if routed {
-			r.warn(n.keyAt(e), "old_spelling", `"args" of an arc is read as "set"`, `write "set"`)
-		}
-		if args := r.want(e.value, mapShape, "args of an arc must be a map"); args != nil {
-			set = merged(args, set)
-		}
+	for _, old := range []string{"args", "input"} {
+		set = merged(given(n.get(old)), set)
 	}
 	arc.Set = r.assignments(set)
 	return []*Arc{arc}
@@ -115,7 +106,7 @@ func (r *reader) arcTo(target *node) *Arc {
 
 // branch reads {when, then} and {else} of the first language.
 func (r *reader) branch(n *node) []*Arc {
-	r.warn(n.at(), "old_spelling", "{when, then} in next is an older form", "write {step: name, when: …}")
+	n = r.conform(n, arcObject)
 	to := n.get("then")
 	if to == nil {
 		to = n.get("else")
@@ -130,7 +121,7 @@ func (r *reader) branch(n *node) []*Arc {
 		if item.shape == scalarShape {
 			arcs = []*Arc{r.arcTo(item)}
 		} else if item.shape == mapShape && !anyOf(item, "then", "else") {
-			arcs = r.arcs(item, false)
+			arcs = r.arcs(item)
 		} else {
 			r.fail(item.at(), "bad_arc", "an arc is the name of a step or a map with a step, this is "+item.describe(), "write {step: name}")
 		}
@@ -145,17 +136,8 @@ func (r *reader) branch(n *node) []*Arc {
 }
 
 // whenOf finds a condition under its current name or an older one.
-func (r *reader) whenOf(n *node) *node {
-	when := n.get("when")
-	for _, old := range []string{"cond", "expr"} {
-		if e, ok := n.entry(old); ok {
-			r.warn(n.keyAt(e), "old_spelling", quote(old)+` is read as "when"`, `write "when"`)
-			if !when.given() {
-				when = e.value
-			}
-		}
-	}
-	return when
+func whenOf(n *node) *node {
+	return either(n.get("when"), either(n.get("cond"), n.get("expr")))
 }
 
 func (r *reader) arcCondition(a *Arc, when *node) {

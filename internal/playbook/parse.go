@@ -10,10 +10,21 @@ import (
 // apiVersion is the one spelling that the rest of the system sees.
 const apiVersion = "noetl.io/v2"
 
+// Options loosen what Parse insists on.
+type Options struct {
+	// AllowUnknownKinds makes tool kinds that the language does not have a
+	// warning, for installations whose workers bring kinds of their own.
+	AllowUnknownKinds bool
+}
+
 // Parse reads a playbook and checks it. It returns every problem it can find,
 // sorted by place, and no playbook when one of them is an error.
-func Parse(file string, src []byte) (*Playbook, Problems) {
+func Parse(file string, src []byte) (*Playbook, Problems) { return ParseWith(file, src, Options{}) }
+
+// ParseWith is Parse with options.
+func ParseWith(file string, src []byte, o Options) (*Playbook, Problems) {
 	r := newReader(file, src)
+	r.options = o
 	var p *Playbook
 	if root := r.load(src); root != nil {
 		p = r.playbook(root)
@@ -25,20 +36,17 @@ func Parse(file string, src []byte) (*Playbook, Problems) {
 	return p, problems
 }
 
-var rootKeys = []string{
-	"apiVersion", "kind", "metadata", "workload", "keychain", "workbook", "executor", "workflow",
-}
-
 func (r *reader) playbook(root *node) *Playbook {
 	if !anyOf(root, "apiVersion", "kind", "metadata", "workflow") {
 		r.notPlaybook(root.at(), "it has none of the keys apiVersion, kind, metadata and workflow")
 		return nil
 	}
-	r.unknownKeys(root, "the playbook", rootKeys, append(extensions(root), "vars")...)
 	r.apiVersion(root)
 	if !r.documentKind(root) {
 		return nil
 	}
+	// These two have been read, and extensions are the author's own.
+	root = r.conform(root.without(append(extensions(root), "apiVersion", "kind")...), rootObject)
 	p := &Playbook{APIVersion: apiVersion, Kind: "Playbook"}
 	p.Metadata = r.metadata(root)
 	p.Workload = r.workload(root)
@@ -49,6 +57,7 @@ func (r *reader) playbook(root *node) *Playbook {
 	if len(p.Steps) > 0 {
 		r.check(p, exec)
 	}
+	r.undeclaredAliases(root)
 	return p
 }
 
@@ -72,7 +81,7 @@ func (r *reader) apiVersion(root *node) {
 	case !n.given():
 		r.fail(place{root.pos, "apiVersion"}, "missing_api_version", "apiVersion is missing", "add apiVersion: "+apiVersion)
 	case n.str() == apiVersion:
-	case n.str() == "noetl.io/v1", n.str() == "noetl.io/v10":
+	case slices.Contains(rootObject.field("apiVersion").words, n.str()):
 		r.warn(n.at(), "old_api_version", "apiVersion "+n.str()+" is read as "+apiVersion, "write "+apiVersion)
 	default:
 		r.fail(n.at(), "unsupported_api_version", "unsupported apiVersion "+quote(n.compact()), "write "+apiVersion)
@@ -99,35 +108,44 @@ func (r *reader) documentKind(root *node) bool {
 
 func (r *reader) metadata(root *node) Metadata {
 	m := Metadata{Extra: jinja.NewDict(0)}
-	n := root.get("metadata")
-	if !n.given() {
-		r.fail(place{root.pos, "metadata"}, "missing_metadata", "metadata is missing", "add metadata: {name: …}")
+	if n := root.get("metadata"); !n.given() {
+		if !r.reported("metadata") {
+			r.fail(place{root.pos, "metadata"}, "missing_metadata", "metadata is missing", "add metadata: {name: …}")
+		}
 		return m
 	}
-	if n = r.want(n, mapShape, "metadata must be a map"); n == nil {
-		return m
-	}
+	n := r.part(root, "metadata", metadataObject)
 	for _, e := range n.entries {
 		switch e.key {
 		case "name":
-			m.Name = r.text(e.value, "metadata.name")
+			m.Name = e.value.str()
 		case "path":
-			m.Path = strings.TrimSpace(r.text(e.value, "metadata.path"))
+			m.Path = strings.TrimSpace(e.value.str())
 		case "description":
 			m.Description = e.value.str()
 		case "labels":
-			m.Labels = r.labels(e.value)
+			m.Labels = labels(e.value)
+		case "strict_workload":
+			m.StrictWorkload = e.value.isTrue()
+		case "tags", "capabilities":
+			m.Extra.Set(e.key, texts(e.value))
 		default:
 			m.Extra.Set(e.key, e.value.native())
 		}
 	}
-	if name := n.get("name"); strings.TrimSpace(m.Name) == "" && (!name.given() || name.shape == scalarShape) {
+	if strings.TrimSpace(m.Name) == "" && !r.reported("metadata.name") {
 		r.fail(n.at(), "missing_name", "metadata.name is missing", r.misspeltName(n))
 	}
 	if m.Path == "" {
 		m.Path = m.Name
 	}
 	return m
+}
+
+// reported tells that something is wrong with the value at a path already, so
+// that its absence is no news.
+func (r *reader) reported(path string) bool {
+	return slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Path == path && p.Severity == SeverityError })
 }
 
 func (r *reader) misspeltName(n *node) string {
@@ -139,86 +157,46 @@ func (r *reader) misspeltName(n *node) string {
 	return "add name: …"
 }
 
-// text reads a value that must be a word or a sentence.
-func (r *reader) text(n *node, what string) string {
-	if n.given() && n.shape != scalarShape {
-		r.fail(n.at(), "wrong_type", what+" must be text, this is "+n.describe(), "")
-	}
-	return n.str()
-}
-
-func (r *reader) labels(n *node) map[string]string {
-	if n = r.want(n, mapShape, "metadata.labels must be a map"); n == nil {
+func labels(n *node) map[string]string {
+	if !n.given() {
 		return nil
 	}
-	labels := make(map[string]string, len(n.entries))
+	out := make(map[string]string, len(n.entries))
 	for _, e := range n.entries {
-		labels[e.key] = r.text(e.value, "a label")
+		out[e.key] = e.value.str()
 	}
-	return labels
+	return out
+}
+
+// texts is a list of words in the form that templates and the wire know.
+func texts(n *node) []any {
+	out := []any{}
+	for _, w := range n.words() {
+		out = append(out, w)
+	}
+	return out
 }
 
 // workload reads the default inputs. A `vars` map at the root is an older
 // spelling of further defaults, with less weight.
 func (r *reader) workload(root *node) *jinja.Dict {
-	n := r.want(root.get("workload"), mapShape, "workload must be a map of default inputs")
-	if e, ok := root.entry("vars"); ok {
-		r.warn(root.keyAt(e), "old_spelling", "vars at the root is read as defaults of the workload", `write them under "workload"`)
-		n = merged(r.want(e.value, mapShape, "vars must be a map"), n)
-	}
+	n := merged(given(root.get("vars")), given(root.get("workload")))
 	if n == nil {
 		return jinja.NewDict(0)
 	}
 	return n.dict()
 }
 
-func (r *reader) keychain(root *node) []any {
-	n := r.want(root.get("keychain"), listShape, "keychain must be a list")
-	if n == nil {
-		return nil
-	}
-	entries := make([]any, 0, len(n.items))
-	for _, item := range n.items {
-		if item.shape != mapShape || item.get("name").str() == "" {
-			r.fail(item.at(), "bad_keychain", "a keychain entry is a map with a name", "")
-			continue
-		}
-		entries = append(entries, item.native())
-	}
-	return entries
-}
-
-// executor reads the run-wide settings. The node is returned for checks that
-// need the steps.
-func (r *reader) executor(root *node, x *Executor) *node {
-	n := r.mapAt(root, "executor", "the playbook")
-	r.unknownKeys(n, "executor", []string{"profile", "version", "requires", "spec", "kind"})
-	if n == nil {
-		return nil
-	}
-	spec := r.mapAt(n, "spec", "executor")
-	r.unknownKeys(spec, "executor.spec",
-		[]string{"entry_step", "final_step", "no_next_is_error", "pool", "loop_mode", "policy"})
-	if spec == nil {
-		return nil
-	}
-	x.EntryStep = r.text(spec.get("entry_step"), "entry_step")
-	x.FinalStep = r.text(spec.get("final_step"), "final_step")
-	x.NoNextIsError = r.flag(spec.get("no_next_is_error"), "no_next_is_error")
-	return spec
-}
-
 func (r *reader) workflow(root *node) []*Step {
 	n := root.get("workflow")
 	switch {
+	case n == nil && r.reported("workflow"):
+		return nil
 	case n == nil:
 		r.fail(place{root.pos, "workflow"}, "missing_workflow", "workflow is missing", "add workflow: with a list of steps")
 		return nil
-	case !n.given() || n.shape == listShape && len(n.items) == 0:
+	case !n.given() || len(n.items) == 0:
 		r.fail(n.at(), "empty_workflow", "the workflow has no steps", "add at least one: - step: start")
-		return nil
-	case n.shape != listShape:
-		r.fail(n.at(), "wrong_type", "workflow must be a list of steps, this is "+n.describe(), "begin each step with - step: name")
 		return nil
 	}
 	steps := make([]*Step, 0, len(n.items))

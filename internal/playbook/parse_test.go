@@ -128,3 +128,21 @@ func TestKnownKindsAreSortedAndTheCallersOwn(t *testing.T) {
 		t.Error("the list is shared")
 	}
 }
+
+func TestKindsThatWorkersBringAreAllowedOnRequest(t *testing.T) {
+	t.Parallel()
+	src := []byte(head + "executor: {requires: {tools: [sparkle]}}\nworkflow: [{step: start, tool: {kind: sparkle, shine: 3}}]\n")
+	if _, problems := playbook.Parse("", src); problems.Err() == nil {
+		t.Error("an unknown kind is accepted")
+	}
+	p, problems := playbook.ParseWith("", src, playbook.Options{AllowUnknownKinds: true})
+	if p == nil {
+		t.Fatal(problems)
+	}
+	if len(problems) != 2 || problems[0].Code != "unknown_kind" || problems[1].Code != "unknown_kind" {
+		t.Errorf("problems = %v, want a warning for each mention of the kind", problems)
+	}
+	if got := p.Steps[0].Tasks[0].Config.Raw(); js(got) != `{"shine":3}` {
+		t.Errorf("config = %s", js(got))
+	}
+}

@@ -7,11 +7,8 @@ import (
 	"time"
 )
 
-var (
-	verbs    = []string{"continue", "retry", "jump", "break", "fail"}
-	backoffs = []string{"none", "linear", "exponential", "fixed", "constant"}
-	previous = []string{"previous", "prev", "_previous", "@previous"}
-)
+// previous are the words for the task before the one that jumps.
+var previous = []string{"previous", "prev", "_previous", "@previous"}
 
 // defaultAttempts is how often a retried task runs when the rule does not say.
 const defaultAttempts = 3
@@ -24,23 +21,19 @@ type jump struct {
 
 // policy reads the rules of a task; nil when it has none.
 func (r *reader) policy(n *node) *Policy {
-	if n = r.want(n, mapShape, "spec.policy must be a map with rules"); n == nil {
+	if n == nil {
 		return nil
 	}
-	r.unknownKeys(n, "spec.policy", []string{"rules", "mode", "on_unmatched"})
-	list := r.want(n.get("rules"), listShape, "rules must be a list")
 	p := &Policy{}
-	if list != nil {
-		for _, item := range list.items {
-			if rule, ok := r.rule(item); ok {
-				p.Rules = append(p.Rules, rule)
-			}
+	for _, item := range n.get("rules").list() {
+		if rule, ok := r.rule(item); ok {
+			p.Rules = append(p.Rules, rule)
 		}
 	}
 	if u := n.get("on_unmatched"); u.given() {
 		p.Rules = append(p.Rules, Rule{
 			When: r.condition(textNode(u.pos, "{{ output.status == 'error' }}")),
-			Then: Action{Do: Verb(r.word(u, "action", []string{"continue", "break", "fail"}))},
+			Then: Action{Do: Verb(keyword(u))},
 			Pos:  u.pos,
 		})
 	}
@@ -59,32 +52,39 @@ func (r *reader) rule(n *node) (Rule, bool) {
 	}
 	rule := Rule{Pos: n.pos}
 	body := n
-	known := []string{"when", "then", "else", "cond", "expr"}
 	other, isElse := n.entry("else")
 	switch {
 	case isElse && other.value.given():
-		body = other.value
-		if body.shape == mapShape && body.get("then") != nil {
-			r.unknownKeys(body, "else", []string{"then"})
+		n = r.conform(n, ruleObject)
+		if body = n.get("else"); body == nil {
+			return Rule{}, false
+		}
+		if body.get("then") != nil {
+			for _, e := range body.without("then").entries {
+				r.unknownKey(body, e, "else", []string{"then"})
+			}
 		}
 	case n.get("then") == nil:
-		known = slices.Concat(known, actionKeys) // the action stands directly in the rule
-		body = n.without("when", "else", "cond", "expr")
+		// The action stands directly in the rule.
+		body = n.without(ruleObject.names()...)
+		n = r.conform(n.without(actionObject.names()...), ruleObject)
+	default:
+		n = r.conform(n, ruleObject)
+		if body = n.get("then"); body == nil {
+			return Rule{}, false
+		}
 	}
-	r.unknownKeys(n, "a rule", known[:3], known[3:]...)
 	if !isElse {
-		rule.When = r.condition(r.whenOf(n))
+		rule.When = r.condition(whenOf(n))
 	}
 	if then := body.get("then"); then != nil {
 		body = then
-	} else if body.shape == mapShape && len(body.entries) > 0 && !r.wire {
-		r.warn(body.at(), "old_spelling", "the action of the rule stands without then", "write then: {do: …}")
+	} else if n.get("then") == nil && body.shape == mapShape && len(body.entries) > 0 && !r.wire {
+		r.warn(body.at(), "old_spelling", "the action of the rule stands without then", "write "+thenForm)
 	}
 	rule.Then = r.action(body)
 	return rule, true
 }
-
-var actionKeys = []string{"do", "attempts", "backoff", "delay", "to", "set", "set_ctx", "set_iter"}
 
 // action reads the `then` of a rule; a lone word is its verb.
 func (r *reader) action(n *node) Action {
@@ -93,14 +93,16 @@ func (r *reader) action(n *node) Action {
 	case nullShape:
 		return a
 	case scalarShape:
-		a.Do = Verb(r.word(n, "action", verbs))
+		if r.wordOf(n, actionObject.field("do")) {
+			a.Do = Verb(keyword(n))
+		}
 	case mapShape:
-		r.unknownKeys(n, "then", actionKeys)
-		a.Do = Verb(r.word(n.get("do"), "action", verbs))
+		n = r.conform(n, actionObject)
+		a.Do = Verb(keyword(n.get("do")))
 	default:
 		r.fail(n.at(), "wrong_type", "then must be a map, this is "+n.describe(), "write then: {do: …}")
 	}
-	a.Set = r.assignments(actionSet(n))
+	a.Set = r.assignments(scopedSet(n))
 	if a.Do == Retry {
 		r.retry(n, &a)
 	}
@@ -108,26 +110,6 @@ func (r *reader) action(n *node) Action {
 		r.jump(n, &a)
 	}
 	return a
-}
-
-// actionSet joins set with the maps that name a scope for all their keys.
-func actionSet(n *node) *node {
-	set := given(n.get("set"))
-	for _, scope := range []Scope{ScopeCtx, ScopeIter} {
-		more := given(n.get("set_" + string(scope)))
-		if more == nil || more.shape != mapShape {
-			continue
-		}
-		scoped := *more
-		scoped.entries = slices.Clone(more.entries)
-		for i, e := range scoped.entries {
-			if !strings.HasPrefix(e.key, string(scope)+".") {
-				scoped.entries[i].key = string(scope) + "." + e.key
-			}
-		}
-		set = merged(&scoped, set)
-	}
-	return set
 }
 
 func (r *reader) retry(n *node, a *Action) {
@@ -143,7 +125,7 @@ func (r *reader) retry(n *node, a *Action) {
 		a.Delay = r.seconds(v)
 		a.Backoff = "fixed" // who gives a delay wants to wait
 	}
-	if w := r.word(n.get("backoff"), "backoff", backoffs); w != "" {
+	if w := keyword(n.get("backoff")); w != "" {
 		a.Backoff = w
 	}
 	if a.Backoff == "constant" {

@@ -14,12 +14,19 @@ type reader struct {
 	step     string // the step being read, for the problems found in it
 	workbook *workbook
 	jumps    []jump         // of the step being read, checked when its labels are known
+	outputs  []*node        // what the tasks of the step being read say about their results
 	broken   map[*Arc]bool  // arcs whose condition did not compile
 	arcAt    map[*Arc]place // for problems that only the whole workflow shows
 	// wire tells that a command is read and not an author's text: spellings
 	// are current already and the worker knows best which kinds it runs.
-	wire  bool
-	count map[Severity]int
+	wire bool
+	// partial tells that a workbook entry is read: the steps that use it may
+	// give it what it lacks.
+	partial bool
+	options Options
+	count   map[Severity]int
+	aliases aliases
+	sets    []assigned // every assignment, for checks against the names of steps
 }
 
 // maxProblems bounds what is reported of each severity; nobody reads more.
@@ -87,7 +94,14 @@ func (r *reader) sorted() Problems {
 		code, message string
 	}
 	seen := map[identity]bool{}
+	unquoted := map[Pos]bool{}
+	for _, p := range ps {
+		unquoted[Pos{p.Line, p.Col}] = unquoted[Pos{p.Line, p.Col}] || p.Code == "unquoted_template"
+	}
 	return slices.DeleteFunc(ps, func(p Problem) bool {
+		if p.Code == "wrong_type" && unquoted[Pos{p.Line, p.Col}] {
+			return true // what YAML made of it is not what the author wrote
+		}
 		id := identity{p.Line, p.Col, p.Code, p.Message}
 		dup := seen[id]
 		seen[id] = true
@@ -95,19 +109,7 @@ func (r *reader) sorted() Problems {
 	})
 }
 
-// unknownKeys warns about the keys of a map that mean nothing there. Keys in
-// handled are known but not worth suggesting, or complained about elsewhere.
-func (r *reader) unknownKeys(n *node, where string, known []string, handled ...string) {
-	if n == nil || n.shape != mapShape {
-		return
-	}
-	for _, e := range n.entries {
-		if !slices.Contains(known, e.key) && !slices.Contains(handled, e.key) {
-			r.unknownKey(n, e, where, known)
-		}
-	}
-}
-
+// unknownKey warns about a key of a map that means nothing there.
 func (r *reader) unknownKey(n *node, e entry, where string, known []string) {
 	// A key that is there already cannot be what a misspelling means.
 	free := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return n.get(k) != nil })
@@ -116,12 +118,6 @@ func (r *reader) unknownKey(n *node, e entry, where string, known []string) {
 		remedy = didYouMean(e.key, "", []string{k})
 	}
 	r.warn(n.keyAt(e), "unknown_key", "unknown key "+quote(e.key)+" in "+where, remedy)
-}
-
-// mapAt returns the map under a key. Absent and null give nil; anything but a
-// map is reported.
-func (r *reader) mapAt(n *node, key, where string) *node {
-	return r.want(n.get(key), mapShape, key+" of "+where+" must be a map")
 }
 
 // want checks the shape of an optional value.
@@ -134,30 +130,4 @@ func (r *reader) want(n *node, s shape, rule string) *node {
 		return nil
 	}
 	return n
-}
-
-// word reads a key that takes one of a few words; absent gives "".
-func (r *reader) word(n *node, what string, allowed []string) string {
-	if !n.given() {
-		return ""
-	}
-	w := strings.ToLower(strings.TrimSpace(n.str()))
-	if slices.Contains(allowed, w) {
-		return w
-	}
-	r.fail(n.at(), "unknown_word", quote(n.compact())+" is no "+what,
-		didYouMean(n.str(), "use one of:", allowed))
-	return ""
-}
-
-// flag reads a boolean; absent gives false.
-func (r *reader) flag(n *node, what string) bool {
-	if !n.given() {
-		return false
-	}
-	b, ok := n.scalar.(bool)
-	if !ok {
-		r.fail(n.at(), "wrong_type", what+" must be true or false, this is "+quote(n.compact()), "")
-	}
-	return b
 }

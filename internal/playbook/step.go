@@ -7,27 +7,6 @@ import (
 	"time"
 )
 
-var stepKeys = []string{
-	"step", "desc", "tool", "input", "args", "loop", "next", "when", "spec", "set", "output",
-}
-
-// ignoredStepKeys are keys of older languages that do nothing at the level of
-// a step, with what to write instead.
-var ignoredStepKeys = map[string]string{
-	"retry":    "write a rule with do: retry under spec.policy.rules of the tool",
-	"timeout":  "write it under spec",
-	"policy":   "write it under spec",
-	"on_error": "add an arc with when: \"{{ output.status == 'error' }}\" to next",
-	"sink":     "save the result with a further task or step",
-	"save":     "save the result with a further task or step",
-	"call":     "use a tool of kind workbook or playbook",
-	"return":   "the result of a step is what its tool returns",
-	"with":     `write "input"`,
-	"iterator": "write it under loop",
-	"arcs":     "write it under next",
-	"join":     "a step with several arcs into it waits for them by itself",
-}
-
 // reserved are names that templates use for something else.
 var reserved = []string{
 	"output", "ctx", "iter", "event", "workload", "steps", "keychain", "loop", "step", "job", "input",
@@ -43,17 +22,19 @@ func (r *reader) readStep(n *node) *Step {
 	}
 	s := &Step{Pos: n.pos, Mode: Exclusive}
 	r.stepName(n, s)
+	n = r.intoTool(n)
+	n = r.stepKeys(n, s)
 	s.Desc = n.get("desc").str()
-	if d := n.get("description"); s.Desc == "" && d != nil {
+	if d := n.get("description"); s.Desc == "" {
 		s.Desc = d.str()
 	}
-	r.stepKeys(n, s)
 	r.readTool(n, s)
+	r.stepOutput(n, s)
 	s.Input = r.stepInput(n)
 	s.Loop = r.readLoop(n)
 	s.Set = r.stepSet(n)
+	s.When = r.condition(n.get("when"))
 	spec := r.stepSpec(n, s)
-	s.When = r.guard(n, spec)
 	r.readNext(n, spec, s)
 	return s
 }
@@ -79,34 +60,33 @@ func (r *reader) stepName(n *node, s *Step) {
 // stepKeys complains about keys that a step does not have. A tool's setting at
 // this level, or a tool under a wrong key, would make the step do nothing; so
 // those are errors.
-func (r *reader) stepKeys(n *node, s *Step) {
+func (r *reader) stepKeys(n *node, s *Step) *node {
 	where := "step " + quote(s.Name)
 	_, scalarTool := toolWord(n)
+	var handled []string
 	for _, e := range n.entries {
-		at := n.keyAt(e)
-		hint, ignored := ignoredStepKeys[e.key]
 		switch {
-		case slices.Contains(stepKeys, e.key):
-		case slices.Contains([]string{"description", "vars", "set_vars", "result"}, e.key):
+		case stepObject.field(e.key) != nil:
+			continue
 		case e.key == "name" && n.get("step") == nil:
-		case e.key == "case":
-			r.fail(at, "removed_key", `"case" is no longer part of the language (step `+quote(s.Name)+")",
-				`use "when" on the step, next.arcs[].when for routing, or a list of tasks with spec.policy.rules`)
-		case e.key == "type":
-			r.fail(at, "removed_key", `"type" is no longer part of the language (step `+quote(s.Name)+")",
-				"write tool: {kind: "+e.value.str()+", …}")
-		case ignored:
-			r.warn(at, "ignored_key", quote(e.key)+" is ignored at the level of a step", hint)
 		case slices.Contains(toolOnly, e.key):
 			if !scalarTool {
 				r.misplaced(n, e, s)
 			}
 		case n.get("tool") == nil && misspeltTool(e):
-			r.fail(at, "unknown_key", "unknown key "+quote(e.key)+" in "+where, `did you mean "tool"?`)
+			r.fail(n.keyAt(e), "unknown_key", "unknown key "+quote(e.key)+" in "+where, `did you mean "tool"?`)
 		default:
-			r.unknownKey(n, e, where, stepKeys)
+			continue
 		}
+		handled = append(handled, e.key)
 	}
+	n = n.without(handled...)
+	if !scalarTool {
+		return r.conformAs(n, stepObject, where)
+	}
+	// What a lone word means is said where the tool is read.
+	tool, _ := n.entry("tool")
+	return r.conformAs(n.without("tool"), stepObject, where).with("tool", tool.pos, tool.value)
 }
 
 // misspeltTool tells that a key looks like, or holds what looks like, a tool.
@@ -123,31 +103,23 @@ func (r *reader) misplaced(n *node, e entry, s *Step) {
 		quote(e.key)+" of step "+quote(s.Name)+" is a setting of a tool and is required inside it", remedy)
 }
 
-// stepSpec reads timeout and failure mode. The node is returned for those who
-// read the rest of it.
+// stepSpec reads bounds, admission and failure mode. The node is returned for
+// those who read the rest of it.
 func (r *reader) stepSpec(n *node, s *Step) *node {
-	spec := r.mapAt(n, "spec", "a step")
-	r.unknownKeys(spec, "spec of a step", []string{"next_mode", "timeout", "policy"}, "on_error")
-	if spec == nil {
-		return nil
-	}
-	if e, ok := spec.entry("on_error"); ok {
-		r.warn(spec.keyAt(e), "ignored_key", `"on_error" is ignored`, ignoredStepKeys["on_error"])
-	}
+	spec := r.part(n, "spec", stepSpecObject)
 	s.Timeout = r.duration(spec.get("timeout"), "timeout")
-	policy := r.mapAt(spec, "policy", "spec")
-	r.unknownKeys(policy, "spec.policy of a step", []string{"admit", "lifecycle", "failure", "emit"})
-	if policy == nil {
-		return spec
+	if old := r.duration(n.get("timeout"), "timeout"); s.Timeout == 0 {
+		s.Timeout = old
 	}
-	failure := r.mapAt(policy, "failure", "spec.policy")
-	r.unknownKeys(failure, "spec.policy.failure", []string{"mode"})
-	s.BestEffort = r.word(failure.get("mode"), "failure mode", []string{"fail_fast", "best_effort"}) == "best_effort"
-	life := r.mapAt(policy, "lifecycle", "spec.policy")
-	r.unknownKeys(life, "spec.policy.lifecycle", []string{"timeout_s", "deadline_s"})
-	if s.Timeout == 0 {
-		s.Timeout = r.duration(life.get("timeout_s"), "timeout_s")
+	policy := r.part(spec, "policy", stepPolicyObject)
+	policy = merged(r.part(n, "policy", stepPolicyObject), policy)
+	s.BestEffort = keyword(r.part(policy, "failure", failureObject).get("mode")) == "best_effort"
+	life := r.part(policy, "lifecycle", lifecycleObject)
+	if d := r.duration(life.get("timeout_s"), "timeout_s"); s.Timeout == 0 {
+		s.Timeout = d
 	}
+	s.Deadline = r.duration(life.get("deadline_s"), "deadline_s")
+	r.admit(r.part(policy, "admit", admitObject), s)
 	return spec
 }
 

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +37,7 @@ func (r *reader) condition(n *node) *jinja.Template {
 		r.templateError(n, err)
 		return nil
 	}
+	r.noteTemplate(n, t)
 	return t
 }
 
@@ -48,6 +50,9 @@ func (r *reader) tree(n *node, opts jinja.TreeOptions) *jinja.Tree {
 	t, errs := jinja.CompileTree(n.native(), opts)
 	for _, e := range errs {
 		r.templateError(n.child(e.Path), e.Err)
+	}
+	if t != nil && slices.ContainsFunc(t.Free(), func(path []string) bool { return path[0] == "keychain" }) {
+		r.noteAliases(n)
 	}
 	return t
 }

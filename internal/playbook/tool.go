@@ -12,6 +12,7 @@ import (
 // readTool reads the tool of a step: one map, or a list of tasks. A step
 // without a tool is a router or an end and has no tasks.
 func (r *reader) readTool(step *node, s *Step) {
+	r.outputs = nil
 	n, present := step.entry("tool")
 	if !present {
 		return
@@ -126,41 +127,31 @@ func (r *reader) task(n *node, label string) *Task {
 	if !ok {
 		return nil
 	}
-	r.foreignKeys(n)
-	n = r.modernise(n)
-	r.misspeltFields(n, kind)
+	n = r.conform(r.modernise(n), taskObject)
+	r.sinkMark(n)
+	r.toolFields(n, kind)
+	r.noteAuth(n.get("auth"))
+	r.outputs = append(r.outputs, given(n.get("output")))
 	t := &Task{Label: label, Kind: kind, Pos: n.pos, Raw: n.without("name").native()}
 	t.Config, t.NeedsAll = r.config(n, kind)
 	t.Input = r.tree(given(n.get("input")), jinja.TreeOptions{})
 	t.Set = r.assignments(n.get("set"))
-	t.Policy = r.policy(n.get("spec").get("policy"))
+	t.Policy = r.policy(r.part(r.part(n, "spec", taskSpecObject), "policy", policyObject))
 	return t
 }
 
-// foreignKeys reports keys of a step that slipped into its tool, where they
-// would quietly do nothing.
-func (r *reader) foreignKeys(n *node) {
-	for _, e := range n.entries {
-		at := n.keyAt(e)
-		switch e.key {
-		case "next", "loop":
-			r.fail(at, "misplaced_key", quote(e.key)+" belongs to the step and not to its tool", "indent it like tool:")
-		case "when":
-			r.warn(at, "ignored_key", `"when" is ignored on a tool`, "put it on the step, or write a rule under spec.policy.rules")
-		case "sink":
-			if _, marker := e.value.scalar.(bool); !marker {
-				r.warn(at, "ignored_key", `"sink" is ignored`, "save the result with a further task")
-			}
-		case "save":
-			r.warn(at, "ignored_key", `"save" is ignored`, "save the result with a further task")
-		}
+// sinkMark reads `sink`, which is a mark in the current language and was a
+// block that saved the result in an older one.
+func (r *reader) sinkMark(n *node) {
+	e, ok := n.entry("sink")
+	if _, mark := e.value.scalarValue().(bool); ok && !mark && e.value.given() {
+		r.warn(n.keyAt(e), "ignored_key", `"sink" in a tool has no effect`, "save the result with a further task")
 	}
 }
 
 // notConfig are the keys of a task that its tool never sees. What is left of
 // `args` after input is sorted out is a tool's own list of arguments.
-var notConfig = slices.DeleteFunc(slices.Concat(taskKeys, []string{"when", "save"}),
-	func(k string) bool { return k == "args" })
+var notConfig = slices.DeleteFunc(taskObject.names(), func(k string) bool { return k == "args" })
 
 // config compiles the tool's own settings. The second result tells that code
 // among them reads the context in ways that cannot be analysed.

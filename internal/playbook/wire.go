@@ -27,6 +27,16 @@ func ToolConfig(s *Step) any {
 	return list
 }
 
+// ClaimConfig is the form in which the claim of a cursor loop travels in a
+// command: an object with its kind, nil for steps without a cursor. The value
+// is shared and must not be changed.
+func ClaimConfig(s *Step) any {
+	if s.Loop == nil || s.Loop.Cursor == nil || s.Loop.Cursor.Task == nil {
+		return nil
+	}
+	return s.Loop.Cursor.Task.Raw
+}
+
 // ParseTasks reads the tool configuration of a command. An object is a single
 // tool, of the given kind unless it names its own; a list is a pipeline, of
 // {label: spec} or {name, kind, …} items. The error lists everything that is

@@ -106,3 +106,40 @@ func TestParseTasksSaysWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestTheClaimOfACursorTravelsAsASingleTool(t *testing.T) {
+	t.Parallel()
+	p, problems := playbook.Parse("", []byte(head+`
+workflow:
+  - step: plain
+    next: drain
+  - step: drain
+    tool: {kind: noop}
+    loop:
+      iterator: row
+      cursor: {auth: pg, claim: "select {{ __frame_max_rows }}", options: {params: [1]}}
+      spec: {mode: cursor}
+`))
+	if p == nil {
+		t.Fatal(problems)
+	}
+	if c := playbook.ClaimConfig(p.Steps[0]); c != nil {
+		t.Errorf("a step without a cursor claims %v", c)
+	}
+	b, err := jinja.ToJSON(playbook.ClaimConfig(p.Steps[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jinja.FromJSON(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, single, err := playbook.ParseTasks("", v)
+	if err != nil || !single || len(tasks) != 1 {
+		t.Fatalf("%s gives %d tasks, single %v: %v", b, len(tasks), single, err)
+	}
+	claim := p.Steps[1].Loop.Cursor.Task
+	if tasks[0].Kind != "postgres" || js(tasks[0].Config.Raw()) != js(claim.Config.Raw()) {
+		t.Errorf("a worker reads %s %s, want %s %s", tasks[0].Kind, js(tasks[0].Config.Raw()), claim.Kind, js(claim.Config.Raw()))
+	}
+}

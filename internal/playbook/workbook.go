@@ -19,16 +19,18 @@ func (r *reader) readWorkbook(root *node) {
 	case !n.given():
 	case n.shape == listShape:
 		for _, item := range n.items {
-			name := item.get("name").str()
-			if name == "" {
-				r.fail(item.at(), "bad_workbook", "a workbook entry is a map with a name and a tool", "")
+			if item.get("name").str() == "" {
+				r.fail(item.at(), "bad_workbook", "a workbook entry is a map with a name and a tool", "write - {name: …, tool: {kind: …}}")
 				continue
 			}
-			r.workbookEntry(name, item)
+			r.workbookEntry(item.get("name").str(), item)
 		}
-	case n.shape == mapShape:
+	default:
 		tasks := n
 		if t := n.get("tasks"); t != nil {
+			for _, e := range n.without("tasks").entries {
+				r.unknownKey(n, e, "workbook", []string{"tasks"})
+			}
 			tasks = r.want(t, mapShape, "workbook.tasks must be a map of tools by name")
 		}
 		if tasks != nil {
@@ -36,8 +38,6 @@ func (r *reader) readWorkbook(root *node) {
 				r.workbookEntry(e.key, e.value)
 			}
 		}
-	default:
-		r.fail(n.at(), "wrong_type", "workbook must be a list of named tools, this is "+n.describe(), "")
 	}
 	r.checkWorkbook()
 }
@@ -45,15 +45,22 @@ func (r *reader) readWorkbook(root *node) {
 // workbookEntry stores a tool, whether it is written under `tool` or directly.
 func (r *reader) workbookEntry(name string, n *node) {
 	tool := n.get("tool")
-	if tool == nil && n.get("kind") != nil {
-		tool = n.without("name", "desc", "description", "sink")
-	}
-	if !tool.given() || tool.shape != mapShape {
+	switch {
+	case tool == nil && n.get("kind") != nil:
+		tool = n.without("name")
+	case tool.given() && tool.shape == mapShape:
+		for _, e := range r.conform(n, workbookObject).entries {
+			if workbookObject.field(e.key) == nil {
+				r.unknownKey(n, e, workbookObject.title, workbookObject.current())
+			}
+		}
+		r.sinkMark(n)
+	default:
 		r.fail(n.at(), "bad_workbook", "the workbook entry "+quote(name)+" has no tool", "add tool: {kind: …}")
 		return
 	}
 	if r.workbook.tools[name] != nil {
-		r.fail(n.at(), "duplicate_name", "the workbook has two entries named "+quote(name), "")
+		r.fail(n.at(), "duplicate_name", "the workbook has two entries named "+quote(name), "rename one of them")
 		return
 	}
 	r.workbook.names = append(r.workbook.names, name)
@@ -63,9 +70,11 @@ func (r *reader) workbookEntry(name string, n *node) {
 // checkWorkbook reads every entry once, so that one that no step uses is
 // checked too. What a use finds again is reported once only.
 func (r *reader) checkWorkbook() {
+	r.partial = true
 	for _, name := range r.workbook.names {
 		r.task(r.workbook.tools[name], name)
 	}
+	r.partial = false
 }
 
 // inline replaces a reference to the workbook by the tool it names. Inputs are

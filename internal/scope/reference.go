@@ -13,24 +13,31 @@ const (
 
 // Bound is v with a way to find the whole of a summarised value.
 func (v *Value) Bound(f Fetch) *Value {
-	if v.info.Ref == nil || f == nil {
+	if f == nil || v.info.Ref == nil && (v.info.Loop == nil || len(v.info.Loop.Refs) == 0) {
 		return v
 	}
 	c := *v
 	c.fetch = f
+	if c.raw != nil {
+		c.data, c.done = nil, false
+	}
 	return &c
 }
 
-// all is the whole value, found once.
+// all is the whole value, found once. One that could not be found is looked
+// for again.
 func (v *Value) all() any {
-	if !v.held {
-		raw := v.fetch(v.info.Ref)
-		d, err := jinja.FromJSON(raw)
-		if err != nil {
-			d = nil
-		}
-		v.whole, v.held = v.shape(d), true
+	if v.held {
+		return v.whole
 	}
+	whole, err := jinja.FromJSON(v.fetch(v.info.Ref))
+	if err != nil {
+		return nil
+	}
+	if d, ok := whole.(*jinja.Dict); ok && v.info.Ref.Sequence {
+		whole = flatten(d)
+	}
+	v.whole, v.held = whole, true
 	return v.whole
 }
 
@@ -45,7 +52,33 @@ func (v *Value) referenced(name string) (any, bool) {
 	case "_uri":
 		return v.info.Ref.URI, v.info.Ref.URI != ""
 	}
+	if x, ok := v.atHand(name); ok {
+		return x, true
+	}
 	return lazy{v, v.decoded(), nil}.Attr(name)
+}
+
+// atHand finds a selected value, which stands whole beside the summary.
+func (v *Value) atHand(name string) (any, bool) {
+	d, ok := v.decoded().(*jinja.Dict)
+	if !ok {
+		return nil, false
+	}
+	x, _ := d.Get(markSelected)
+	if chosen, ok := x.(*jinja.Dict); ok {
+		return chosen.Get(name)
+	}
+	return nil, false
+}
+
+// selected answers the names the author gave to parts of the result.
+func (v *Value) selected(name string) (any, bool) {
+	for _, sel := range v.info.Select {
+		if sel.As == name {
+			return follow(v.Unwrap(), sel.Path)
+		}
+	}
+	return nil, false
 }
 
 // lazy is a part of a summarised value: it answers from the summary where that

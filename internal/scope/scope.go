@@ -16,6 +16,8 @@ type Loop struct {
 	Success int         `json:"success"`
 	Failed  int         `json:"failed"`
 	Errors  []LoopError `json:"errors,omitempty"`
+
+	Refs map[int]Reference `json:"refs,omitempty"` // results that are only summaries
 }
 
 // LoopError is one failed iteration.
@@ -29,8 +31,9 @@ type Info struct {
 	Loop     *Loop           `json:"loop,omitempty"`
 	Sequence bool            `json:"-"` // data is {label: data}: inner keys are visible at the top too
 	Failed   bool            `json:"failed,omitempty"`
-	Error    json.RawMessage `json:"error,omitempty"` // object or string, when Failed
-	Ref      *Reference      `json:"ref,omitempty"`   // set when the data at hand is only a summary
+	Error    json.RawMessage `json:"error,omitempty"`  // object or string, when Failed
+	Ref      *Reference      `json:"ref,omitempty"`    // set when the data at hand is only a summary
+	Select   []Selection     `json:"select,omitempty"` // parts with names of their own
 }
 
 // Reference says where the whole of a summarised value is kept.
@@ -39,6 +42,9 @@ type Reference struct {
 	Store string `json:"store,omitempty"`
 	URI   string `json:"uri,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
+	// Sequence says that the whole is {label: data}, as Info.Sequence does for
+	// the data at hand.
+	Sequence bool `json:"sequence,omitempty"`
 }
 
 // Fetch finds the whole of a summarised value. It reports failure elsewhere
@@ -64,6 +70,11 @@ type Value struct {
 // is decoded when a template first looks inside.
 func Step(data any, info Info) *Value {
 	v := &Value{info: info}
+	if info.Ref != nil && info.Sequence {
+		ref := *info.Ref
+		ref.Sequence = true
+		v.info.Ref = &ref
+	}
 	if raw, ok := data.(json.RawMessage); ok {
 		v.raw = raw
 		return v
@@ -93,10 +104,26 @@ func (v *Value) decoded() any {
 }
 
 func (v *Value) shape(data any) any {
-	if d, ok := data.(*jinja.Dict); ok && v.info.Sequence {
-		return flatten(d)
+	switch d := data.(type) {
+	case *jinja.Dict:
+		if v.info.Sequence {
+			return flatten(d)
+		}
+	case []any:
+		if v.info.Loop != nil {
+			v.bindRefs(d)
+		}
 	}
 	return data
+}
+
+// bindRefs makes the summaries among a loop's results lead to the whole.
+func (v *Value) bindRefs(results []any) {
+	for i, ref := range v.info.Loop.Refs {
+		if i < len(results) {
+			results[i] = Step(results[i], Info{Ref: &ref}).Bound(v.fetch)
+		}
+	}
 }
 
 // Info is what is known of the result beside its data.
@@ -135,6 +162,9 @@ func (v *Value) Attr(name string) (any, bool) {
 		if x, ok := d.Get(name); ok {
 			return x, true
 		}
+	}
+	if x, ok := v.selected(name); ok {
+		return x, true
 	}
 	switch name {
 	case "data":

@@ -61,6 +61,8 @@ func (p *plane) paced(op string) time.Time {
 		return time.Time{}
 	case op == "PendingCommands":
 		return last.Add(sweepEvery * 3 / 2)
+	case op == "DueExecutions":
+		return last.Add(sweepEvery * 3 / 2)
 	case op == "OpenExecutions":
 		return last.Add(recoverEvery * 3 / 2)
 	}
@@ -73,19 +75,19 @@ func (p *plane) went(op string) {
 	switch op {
 	case "PendingCommands", "ExpiredCommands": // one sweep makes both
 		p.swept["PendingCommands"] = time.Now()
-	case "OpenExecutions":
+	case "OpenExecutions", "DueExecutions":
 		p.swept[op] = time.Now()
 	}
 }
 
 func (g *gate) Append(ctx context.Context, b store.Batch) error {
-	what := fmt.Sprintf("%d +%d", b.Execution.ExecutionID, b.Expected)
-	late := func() { _ = g.w.store.Append(context.Background(), b) }
-	return g.do(ctx, "Append", what, late, func() error { return g.w.store.Append(ctx, b) })
+	what := fmt.Sprintf("%s +%d", g.w.name(b.Execution.ExecutionID), b.Expected)
+	late := func() { _ = g.w.append(context.Background(), &b) }
+	return g.do(ctx, "Append", what, late, func() error { return g.w.append(ctx, &b) })
 }
 
 func (g *gate) Events(ctx context.Context, id event.ID, after int64, limit int) (out []event.Event, err error) {
-	err = g.do(ctx, "Events", fmt.Sprint(id, after, limit), nil, func() error {
+	err = g.do(ctx, "Events", fmt.Sprintf("%s +%d, %d", g.w.name(id), after, limit), nil, func() error {
 		out, err = g.w.store.Events(ctx, id, after, limit)
 		return err
 	})
@@ -93,7 +95,7 @@ func (g *gate) Events(ctx context.Context, id event.ID, after int64, limit int) 
 }
 
 func (g *gate) EventIDs(ctx context.Context, id event.ID, ids []event.ID) (out []event.ID, err error) {
-	err = g.do(ctx, "EventIDs", fmt.Sprint(id, ids), nil, func() error {
+	err = g.do(ctx, "EventIDs", fmt.Sprint(g.w.name(id), ids), nil, func() error {
 		out, err = g.w.store.EventIDs(ctx, id, ids)
 		return err
 	})
@@ -101,7 +103,7 @@ func (g *gate) EventIDs(ctx context.Context, id event.ID, ids []event.ID) (out [
 }
 
 func (g *gate) Event(ctx context.Context, execution, id event.ID) (out event.Event, err error) {
-	err = g.do(ctx, "Event", fmt.Sprint(execution, id), nil, func() error {
+	err = g.do(ctx, "Event", fmt.Sprint(g.w.name(execution), id), nil, func() error {
 		out, err = g.w.store.Event(ctx, execution, id)
 		return err
 	})
@@ -109,7 +111,7 @@ func (g *gate) Event(ctx context.Context, execution, id event.ID) (out event.Eve
 }
 
 func (g *gate) Execution(ctx context.Context, id event.ID) (out store.Execution, err error) {
-	err = g.do(ctx, "Execution", id.String(), nil, func() error {
+	err = g.do(ctx, "Execution", g.w.name(id), nil, func() error {
 		out, err = g.w.store.Execution(ctx, id)
 		return err
 	})
@@ -125,8 +127,25 @@ func (g *gate) OpenExecutions(ctx context.Context, after event.ID, before time.T
 	return out, err
 }
 
+func (g *gate) DueExecutions(ctx context.Context, now time.Time, limit int) (out []event.ID, err error) {
+	asked := time.Now()
+	err = g.do(ctx, "DueExecutions", "", nil, func() error {
+		out, err = g.w.store.DueExecutions(ctx, now.Add(time.Since(asked)), limit)
+		return err
+	})
+	return out, err
+}
+
+func (g *gate) Result(ctx context.Context, execution event.ID, ref string) (out store.Result, err error) {
+	err = g.do(ctx, "Result", ref, nil, func() error {
+		out, err = g.w.store.Result(ctx, execution, ref)
+		return err
+	})
+	return out, err
+}
+
 func (g *gate) Command(ctx context.Context, execution, id event.ID) (out store.Command, err error) {
-	err = g.do(ctx, "Command", fmt.Sprint(execution, id), nil, func() error {
+	err = g.do(ctx, "Command", g.w.name(id), nil, func() error {
 		out, err = g.w.store.Command(ctx, execution, id)
 		return err
 	})
@@ -151,8 +170,16 @@ func (g *gate) ExpiredCommands(ctx context.Context, now time.Time, limit int) (o
 }
 
 func (g *gate) RenewLeases(ctx context.Context, beats []event.Heartbeat, until time.Time) (out []bool, err error) {
-	err = g.do(ctx, "RenewLeases", fmt.Sprint(beats), nil, func() error {
+	err = g.do(ctx, "RenewLeases", g.w.name(beats[0].EventID), nil, func() error {
 		out, err = g.w.store.RenewLeases(ctx, beats, until)
+		return err
+	})
+	return out, err
+}
+
+func (g *gate) ListExecutions(ctx context.Context, f store.ExecutionFilter) (out []store.Execution, err error) {
+	err = g.do(ctx, "ListExecutions", g.w.name(f.ParentID), nil, func() error {
+		out, err = g.w.store.ListExecutions(ctx, f)
 		return err
 	})
 	return out, err

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 )
 
 const (
-	usualRuns = 300
+	usualRuns = 2000
 	baseSeed  = 1
 )
 
@@ -72,18 +72,34 @@ func TestASeedMakesTheSameRunAgain(t *testing.T) {
 	}
 }
 
-// prove makes the run of a seed and fails the test with its story when
-// something does not hold.
-func prove(t *testing.T, seed uint64) (w *world) {
-	synctest.Test(t, func(t *testing.T) {
-		w = simulate(t, seed)
-		w.verify()
-	})
-	if len(w.problems) > 0 {
-		slices.Sort(w.problems)
-		t.Errorf("SIM_SEED=%d go test -v -run 'TestSimulation$' ./internal/simulation\n%s\n\n%s", seed, strings.Join(w.problems, "\n"), w.story())
+// shrunk counts the failures that were made small: when everything fails, two
+// are enough to see why.
+var shrunk atomic.Int32
+
+// prove makes the run of a seed and fails the test, with a story of the
+// smallest run that fails in the same way, when something does not hold.
+func prove(t *testing.T, seed uint64) *world {
+	w := attempt(t, randomScenario(seed))
+	if len(w.problems) == 0 {
+		return w
 	}
+	t.Errorf("SIM_SEED=%d go test -v -run 'TestSimulation$' ./internal/simulation\n%s", seed, w.complaints())
+	if os.Getenv("SIM_SHRINK") == "0" || shrunk.Add(1) > 2 {
+		return w
+	}
+	small := shrink(t, w, attempt)
+	t.Errorf("The smallest scenario found:\n%s\n%s", small.complaints(), small.story())
 	return w
+}
+
+// complaints are the rules that were broken.
+func (w *world) complaints() string {
+	var lines []string
+	for _, p := range w.problems {
+		lines = append(lines, p.String())
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 func number(t *testing.T, name string) (uint64, bool) {

@@ -36,7 +36,7 @@ func (w *world) newWorker(name string, home *plane) *worker {
 
 func (w *world) hire() {
 	w.hired++
-	w.workers = append(w.workers, w.newWorker(fmt.Sprintf("worker%02d", w.hired), nil))
+	w.staff = append(w.staff, w.newWorker(fmt.Sprintf("worker%02d", w.hired), nil))
 }
 
 // job is one goroutine of a worker or a client.
@@ -54,7 +54,10 @@ func (x *worker) employ(what string, f func(j *job)) {
 		x.told = map[string]int{}
 	}
 	x.told[what]++
-	name := fmt.Sprintf("%s/%s/%d", x.name, what, x.told[what])
+	name := fmt.Sprintf("%s, %s", x.name, what)
+	if n := x.told[what]; n > 1 {
+		name += fmt.Sprintf(" (%d)", n)
+	}
 	x.mu.Unlock()
 	j := &job{worker: x, name: name, r: x.w.dice(name), ctx: context.WithValue(x.ctx, actor{}, name)}
 	x.w.jobs.Add(1)
@@ -65,9 +68,8 @@ func (x *worker) employ(what string, f func(j *job)) {
 }
 
 // errs tells whether the worker does something wrong now.
-func (j *job) errs(p float64) bool {
-	hit := j.r.Float64() < p*j.w.odds.misbehave
-	return hit && !j.w.calm.Load()
+func (j *job) errs(p float64, what string) bool {
+	return j.w.strike(j.r, p*j.w.odds.misbehave, "%s: %s", j.name, what)
 }
 
 // pause waits for a number of ticks and tells whether the worker lives on.
@@ -125,29 +127,29 @@ func (j *job) expect(what string, err error, codes ...event.Code) {
 			return
 		}
 	}
-	j.w.problem("%s: %s: %v", j.name, what, err)
+	j.w.problem(answers, "%s: %s: %v", j.name, what, err)
 }
 
 // take claims what a notification announces, and runs it.
 func (j *job) take(d bus.Delivery) {
 	cmd, err := j.claim(d.Notification())
 	switch {
-	case j.errs(0.1): // not a word to the bus: it delivers again
+	case j.errs(0.1, "does not answer the bus"): // it delivers again
 	case err != nil && event.CodeOf(err) == event.Unavailable:
 		_ = d.Nak(time.Duration(1+j.r.IntN(5)) * tick)
 	default:
 		_ = d.Ack()
 	}
 	j.expect("claim", err, event.Conflict)
-	if err != nil || j.errs(0.1) { // the answer to the claim was lost
+	if err != nil || j.errs(0.1, "the answer to its claim is lost") {
 		return
 	}
-	if j.errs(0.2) {
+	if j.errs(0.2, "claims twice") {
 		again, err := j.claim(d.Notification())
 		j.expect("second claim", err, event.Conflict)
 		if err == nil {
 			if again.Meta.Attempt < cmd.Meta.Attempt {
-				j.w.problem("%s: attempt %d follows attempt %d", j.name, again.Meta.Attempt, cmd.Meta.Attempt)
+				j.w.problem(leases, "%s: attempt %d follows attempt %d", j.name, again.Meta.Attempt, cmd.Meta.Attempt)
 			}
 			cmd = again
 		}
@@ -176,9 +178,9 @@ func (j *job) run(first *event.Command) {
 
 func (j *job) runOne(cmd *event.Command) (more []*event.Command) {
 	switch {
-	case j.errs(0.1): // dies with it
+	case j.errs(0.1, "dies with it"):
 		return nil
-	case j.errs(0.06):
+	case j.errs(0.06, "gives it back"):
 		j.release(cmd)
 		return nil
 	}
@@ -190,6 +192,9 @@ func (j *job) runOne(cmd *event.Command) (more []*event.Command) {
 	if !j.work(cmd) {
 		return nil
 	}
+	if p, ok := j.parks(cmd); ok {
+		return j.reportPark(cmd, p)
+	}
 	return j.reportEnd(cmd)
 }
 
@@ -198,9 +203,9 @@ func (j *job) runOne(cmd *event.Command) (more []*event.Command) {
 func (j *job) work(cmd *event.Command) bool {
 	ticks, forgets := j.r.IntN(3), false
 	switch {
-	case j.errs(0.2): // about as long as its lease
+	case j.errs(0.2, "works about as long as its lease"):
 		ticks, forgets = int(lease/tick)-10+j.r.IntN(40), true
-	case j.errs(0.3):
+	case j.errs(0.3, "works long"):
 		ticks, forgets = 10+j.r.IntN(250), j.r.IntN(2) == 0
 	}
 	for ; ticks > beatEvery; ticks -= beatEvery {
@@ -244,7 +249,7 @@ func (j *job) reportEnd(cmd *event.Command) (more []*event.Command) {
 	rep := event.Report{
 		ExecutionID: cmd.ExecutionID, WorkerID: j.worker.name, Eager: j.r.IntN(3), Events: []event.Incoming{j.outcome(cmd)},
 	}
-	if j.errs(0.2) { // the first answer does not arrive
+	if j.errs(0.2, "the answer to its report is lost") {
 		_, err := j.reportOnce(&rep)
 		j.expect("report", err)
 	}
@@ -254,11 +259,11 @@ func (j *job) reportEnd(cmd *event.Command) (more []*event.Command) {
 		return nil
 	}
 	j.mustCount(cmd)
-	if j.errs(0.2) {
+	if j.errs(0.2, "reports the same again") {
 		_, err := j.report(rep)
 		j.expect("repeated report", err)
 	}
-	if j.errs(0.15) {
+	if j.errs(0.15, "reports another end") {
 		rep.Events = []event.Incoming{j.outcome(cmd)}
 		rep.Events[0].EventID, rep.Eager = 0, 0
 		_, err := j.report(rep)
@@ -274,7 +279,7 @@ func (j *job) mustCount(cmd *event.Command) {
 		return
 	}
 	if row.WorkerID == j.worker.name && row.Attempt == cmd.Meta.Attempt {
-		j.w.problem("%s: the end of %s was acknowledged and is not durable", j.name, cmd.Meta.CommandID)
+		j.w.problem(durable, "%s: the end of %s was acknowledged and is not durable", j.name, cmd.Meta.CommandID)
 	}
 }
 
@@ -306,15 +311,18 @@ func (j *job) send(ctx context.Context, p *control.Plane, rep *event.Report) (ev
 
 // outcome is the end of a command: mostly success.
 func (j *job) outcome(cmd *event.Command) event.Incoming {
-	if !j.w.calm.Load() && j.r.IntN(12) == 0 {
+	if j.w.strike(j.r, j.w.odds.fail, "%s: its tool fails", j.name) {
 		return j.incoming(cmd, event.CommandFailed, map[string]any{
 			"error": map[string]any{"kind": "logic", "code": "E1", "message": "bad luck", "retryable": false},
 		})
 	}
 	n := j.r.IntN(3)
 	data := map[string]any{"n": n, "rows": []int{n, n + 1}}
+	if c := cmd.Meta.Cursor; c != nil && c.Phase == "claim" {
+		data["rows"] = []int{0, 1, 2}[:max(0, 2-c.Frame)] // two rows, then one, then none
+	}
 	if j.r.IntN(3) == 0 {
-		data["_context_updates"] = map[string]any{"ctx.v": n}
+		data["_context_updates"] = map[string]any{"ctx." + j.w.book.variable(cmd.NodeName): n}
 	}
 	return j.incoming(cmd, event.CommandCompleted, map[string]any{
 		"status": "success", "result": map[string]any{"status": "success", "context": map[string]any{"data": data}},
@@ -331,63 +339,3 @@ func (j *job) incoming(cmd *event.Command, t event.Type, payload map[string]any)
 	return event.Incoming{Type: t, Step: cmd.NodeName, Payload: raw, Meta: json.RawMessage(meta)}
 }
 
-// sendClients starts a few executions at random times, and cancels some.
-func (w *world) sendClients(ctx context.Context) {
-	c := &worker{w: w, name: "client", ctx: ctx}
-	for i := range 1 + w.r.IntN(4) {
-		after, cancelAfter := w.r.IntN(200), -1
-		if w.r.IntN(6) == 0 {
-			cancelAfter = w.r.IntN(100)
-		}
-		c.employ(fmt.Sprint(i), func(j *job) {
-			if i > 0 && !j.pause(after) {
-				return
-			}
-			id, ok := j.start()
-			if ok && cancelAfter >= 0 && j.pause(cancelAfter) {
-				err := j.insist("cancel", func(ctx context.Context, p *control.Plane) error {
-					_, err := p.Cancel(ctx, id, control.CancelRequest{Reason: "simulated"})
-					return err
-				})
-				j.expect("cancel", err, event.Invalid)
-			}
-			if ok && i%2 == 0 {
-				j.awaitEnd(id)
-			}
-		})
-	}
-}
-
-func (j *job) start() (id event.ID, ok bool) {
-	err := j.insist("execute", func(ctx context.Context, p *control.Plane) error {
-		a, err := p.Execute(ctx, control.ExecuteRequest{Path: playbookPath})
-		id = a.ExecutionID
-		return err
-	})
-	j.expect("execute", err)
-	return id, err == nil
-}
-
-// awaitEnd waits as a person does, and asks for the outcome.
-func (j *job) awaitEnd(id event.ID) {
-	err := j.insist("wait", func(ctx context.Context, p *control.Plane) error {
-		row, err := p.Wait(ctx, id)
-		if err == nil && !event.IsFinal(row.Status) {
-			j.w.problem("execution %s: the wait for its end ended with %s", id, row.Status)
-		}
-		return err
-	})
-	j.expect("wait", err)
-	if err == nil {
-		err := j.insist("outcome", func(ctx context.Context, p *control.Plane) error {
-			steps, err := p.Outcome(ctx, id)
-			for _, s := range steps {
-				if s.Status == event.StatusRunning {
-					j.w.problem("execution %s has ended and step %s runs", id, s.Name)
-				}
-			}
-			return err
-		})
-		j.expect("outcome", err)
-	}
-}

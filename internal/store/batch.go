@@ -33,6 +33,11 @@ func (b *Batch) Check() error {
 			return event.Errorf(event.Internal, "append to execution %d: command %d appears twice", id, c.EventID)
 		}
 	}
+	for i := range b.Results {
+		if r := &b.Results[i]; r.ExecutionID != id {
+			return event.Errorf(event.Internal, "append to execution %d: result %s belongs to execution %d", id, r.Ref, r.ExecutionID)
+		}
+	}
 	return nil
 }
 
@@ -48,10 +53,13 @@ func repeats(commands []Command, id event.ID) bool {
 // Size estimates the stored bytes of the batch, for bounding groups.
 func (b *Batch) Size() int {
 	const row = 256
-	n := row * (1 + len(b.Events) + len(b.Commands))
+	n := row * (1 + len(b.Events) + len(b.Commands) + len(b.Results))
 	for i := range b.Events {
 		e := &b.Events[i]
 		n += len(e.Context) + len(e.Result) + len(e.Meta) + len(e.Error)
+	}
+	for i := range b.Results {
+		n += len(b.Results[i].Data)
 	}
 	return n
 }

@@ -75,7 +75,7 @@ func (w *Worker) work(cmd *event.Command, d bus.Delivery) {
 	}
 }
 
-// handle runs one command to its end and returns the commands that follow it.
+// handle runs one command, to its end or until it is parked, and returns the commands that follow it.
 func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 	if context.Cause(ctx) != nil {
 		w.interrupted(t)
@@ -89,6 +89,8 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 		return nil
 	case cause != nil && succeeded(ev):
 		// It finished before it noticed; what it did has happened.
+	case errors.Is(cause, ErrShutdown) && ev.Type == event.CommandParked:
+		// It waits elsewhere from now on; nothing is left to interrupt.
 	case errors.Is(cause, ErrShutdown):
 		w.interrupted(t)
 		return nil

@@ -32,8 +32,8 @@ type Plane interface {
 	Release(ctx context.Context, b event.Heartbeat) error
 }
 
-// Runner executes one command and returns its terminal event without an id. It
-// returns soon after ctx ends; context.Cause tells why that happened.
+// Runner executes one command and returns the event that ends it or parks it,
+// without an id. It returns soon after ctx ends; context.Cause tells why that happened.
 type Runner interface {
 	Run(ctx context.Context, cmd *event.Command, log io.Writer) event.Incoming
 }

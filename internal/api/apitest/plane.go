@@ -32,6 +32,8 @@ type Plane struct {
 	OnRelease   func(event.Heartbeat) error
 	OnCancel    func(event.ID, control.CancelRequest) (control.CancelAnswer, error)
 	OnList      func(store.ExecutionFilter) ([]store.Execution, error)
+	OnPutResult func(execution event.ID, name string, data json.RawMessage) (event.StoredResult, error)
+	OnExplain   func(id event.ID, step string) ([]event.Explanation, error)
 	OnHealth    func() control.Health
 
 	mu       sync.Mutex // guards everything below
@@ -42,6 +44,7 @@ type Plane struct {
 	steps    map[event.ID][]engine.StepOutcome
 	workload map[event.ID]json.RawMessage
 	watchers map[event.ID][]chan struct{}
+	results  map[string]json.RawMessage
 }
 
 // Put stores a row, its workload and the outcome of its steps.
@@ -182,4 +185,12 @@ func (p *Plane) Health(context.Context) control.Health {
 		return p.OnHealth()
 	}
 	return control.Health{Database: true, NATS: true, Uptime: 90 * time.Second}
+}
+
+// Explain implements api.Executions.
+func (p *Plane) Explain(_ context.Context, id event.ID, step string) ([]event.Explanation, error) {
+	if p.OnExplain == nil {
+		return nil, nil
+	}
+	return p.OnExplain(id, step)
 }

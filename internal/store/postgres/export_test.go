@@ -31,6 +31,8 @@ func Queries() []Query {
 		{eventIDsSQL, []any{int64(1), []int64{1}}, "pkey"},
 		{executionSQL, []any{int64(1)}, "execution_pkey"},
 		{openExecutionsSQL, []any{int64(1), now, rowLimit(5)}, "execution_open"},
+		{dueExecutionsSQL, []any{now, rowLimit(5)}, "execution_due"},
+		{resultSQL, []any{int64(1), "r"}, "result_store_pkey"},
 		{commandSQL, []any{int64(1), int64(1)}, "command_pkey"},
 		{commandAnywhereSQL, []any{int64(1)}, "command_pkey"},
 		{pendingSQL, []any{now, rowLimit(5)}, "command_pending"},

@@ -228,9 +228,10 @@ func TestTheAppendStatementNeverScansATable(t *testing.T) {
 	if err := postgres.PrepareWriter(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	plan := strings.Join(column(t, conn, "EXPLAIN EXECUTE noetl_append('{}', '{}', '{}')"), "\n")
-	if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "execution_pkey") {
-		t.Errorf("plan of an append:\n%s", plan)
+	for _, call := range []string{"noetl_append('{}', '{}', '{}')", "noetl_append_results('{}', '{}', '{}', '{}')"} {
+		plan := strings.Join(column(t, conn, "EXPLAIN EXECUTE "+call), "\n")
+		if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "execution_pkey") {
+			t.Errorf("plan of %s:\n%s", call, plan)
+		}
 	}
-	t.Log(plan)
 }

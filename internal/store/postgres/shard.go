@@ -30,7 +30,7 @@ func openShard(ctx context.Context, dsn string, pool *pgxpool.Pool, writers int)
 		return nil, err
 	}
 	var types rowTypes
-	if err := pool.QueryRow(ctx, rowTypesSQL).Scan(&types.execution, &types.event, &types.command); err != nil {
+	if err := pool.QueryRow(ctx, rowTypesSQL).Scan(&types.execution, &types.event, &types.command, &types.result); err != nil {
 		sh.writers.Close()
 		return nil, coded("look up row types", err)
 	}

@@ -30,8 +30,17 @@ func (s *Store) Append(ctx context.Context, b store.Batch) error {
 // appendSQL stores a group in one round trip and one transaction. The
 // compare-and-set is the join on last_seq, or the insert of a new row; what
 // belongs to an execution that lost is left out, and the caller learns who won.
-const appendSQL = `WITH x AS MATERIALIZED (
-	SELECT * FROM unnest($1::noetl.append_execution[])
+const appendSQL = appendRows + `) SELECT execution_id FROM won`
+
+// appendResultsSQL is for groups that bring values, too; the others need not
+// pay for looking at a fourth table.
+const appendResultsSQL = appendRows + `), results AS (
+	INSERT INTO noetl.result_store (` + resultColumns + `) SELECT ` + resultColumns + ` FROM unnest($4::noetl.append_result[]) r
+	WHERE r.execution_id IN (SELECT execution_id FROM won) ON CONFLICT DO NOTHING
+) SELECT execution_id FROM won`
+
+const appendRows = `WITH x AS MATERIALIZED (
+	SELECT * FROM unnest($1::noetl.append_execution_2[])
 ), started AS (
 	INSERT INTO noetl.execution (` + executionColumns + `) SELECT ` + executionColumns + ` FROM x WHERE expected = 0
 	ON CONFLICT DO NOTHING RETURNING execution_id
@@ -40,7 +49,7 @@ const appendSQL = `WITH x AS MATERIALIZED (
 	parent_execution_id = x.parent_execution_id, version = x.version, steps_total = x.steps_total,
 	steps_completed = x.steps_completed, steps_running = x.steps_running, steps_failed = x.steps_failed,
 	last_event_id = x.last_event_id, start_time = x.start_time, end_time = x.end_time, updated_at = x.updated_at,
-	status = x.status, path = x.path, pool = x.pool, last_event_type = x.last_event_type,
+	wake_at = x.wake_at, status = x.status, path = x.path, pool = x.pool, last_event_type = x.last_event_type,
 	last_node_name = x.last_node_name, current_step = x.current_step, error = x.error
 	FROM x WHERE x.expected > 0 AND e.execution_id = x.execution_id AND e.last_seq = x.expected
 	RETURNING e.execution_id
@@ -57,22 +66,25 @@ const appendSQL = `WITH x AS MATERIALIZED (
 	created_at = excluded.created_at, claimed_at = excluded.claimed_at, completed_at = excluded.completed_at,
 	status = excluded.status, command_key = excluded.command_key, step_name = excluded.step_name,
 	tool_kind = excluded.tool_kind, pool = excluded.pool, worker_id = excluded.worker_id, error = excluded.error
-) SELECT execution_id FROM won`
+`
 
 const (
 	executionColumns = `execution_id, last_seq, catalog_id, parent_execution_id, version, steps_total, steps_completed,
-	steps_running, steps_failed, last_event_id, start_time, end_time, updated_at, status, path, pool, last_event_type,
-	last_node_name, current_step, error`
+	steps_running, steps_failed, last_event_id, start_time, end_time, updated_at, wake_at, status, path, pool,
+	last_event_type, last_node_name, current_step, error`
 	eventColumns = `execution_id, seq, event_id, catalog_id, parent_event_id, parent_execution_id, duration, created_at,
 	event_type, node_name, node_type, status, worker_id, command_key, error, meta, result, context`
 	commandColumns = `event_id, execution_id, catalog_id, attempt, max_attempts, iter_index, lease_until, created_at,
 	claimed_at, completed_at, status, command_key, step_name, tool_kind, pool, worker_id, error`
+	resultColumns = `execution_id, ref, created_at, bytes, name, sha256, data`
 
-	appendName  = "noetl_append"
-	rowTypesSQL = `SELECT 'noetl.append_execution'::regtype::oid, 'noetl.append_event'::regtype::oid, 'noetl.append_command'::regtype::oid`
+	appendName        = "noetl_append"
+	appendResultsName = "noetl_append_results"
+	rowTypesSQL       = `SELECT 'noetl.append_execution_2'::regtype::oid, 'noetl.append_event'::regtype::oid,
+	'noetl.append_command'::regtype::oid, 'noetl.append_result'::regtype::oid`
 )
 
-// prepareWriter readies a connection for the one statement it will run. The
+// prepareWriter readies a connection for the statements it will run. The
 // plan is pinned: young tables without statistics must not be scanned, and
 // planning anew would cost more than running. An acknowledged append is on
 // disk even where the server's default says otherwise.
@@ -88,15 +100,20 @@ func prepareWriter(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("ready the writer: %w", err)
 		}
 	}
-	_, err := conn.PgConn().Prepare(ctx, appendName, appendSQL, nil)
-	if sqlState(err) == "42704" || sqlState(err) == "42P01" {
-		return fmt.Errorf("ready the writer: schema noetl is missing: %w", err)
+	for name, text := range map[string]string{appendName: appendSQL, appendResultsName: appendResultsSQL} {
+		_, err := conn.PgConn().Prepare(ctx, name, text, nil)
+		if sqlState(err) == "42704" || sqlState(err) == "42P01" {
+			return fmt.Errorf("ready the writer: schema noetl is missing: %w", err)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // rowTypes are the type numbers of the composite types in one database.
-type rowTypes struct{ execution, event, command uint32 }
+type rowTypes struct{ execution, event, command, result uint32 }
 
 // writer turns groups into statements. It belongs to one queue's goroutine.
 type writer struct {
@@ -104,6 +121,7 @@ type writer struct {
 	executions records
 	events     records
 	commands   records
+	results    records
 	byEvent    []*store.Command
 }
 
@@ -114,6 +132,7 @@ func newWriter(sh *shard, t rowTypes) *writer {
 		executions: newRecords(t.execution, 1+count(executionColumns)),
 		events:     newRecords(t.event, count(eventColumns)),
 		commands:   newRecords(t.command, count(commandColumns)),
+		results:    newRecords(t.result, count(resultColumns)),
 	}
 }
 
@@ -215,9 +234,12 @@ func (w *writer) send(size int) (map[event.ID]bool, error) {
 		return nil, err
 	}
 	defer conn.Release()
-	params := [][]byte{w.executions.bytes(), w.events.bytes(), w.commands.bytes()}
+	name, params := appendName, [][]byte{w.executions.bytes(), w.events.bytes(), w.commands.bytes()}
+	if w.results.count > 0 {
+		name, params = appendResultsName, append(params, w.results.bytes())
+	}
 	binaryFormat := []int16{pgx.BinaryFormatCode}
-	res := conn.Conn().PgConn().ExecPrepared(ctx, appendName, params, binaryFormat, binaryFormat).Read()
+	res := conn.Conn().PgConn().ExecPrepared(ctx, name, params, binaryFormat, binaryFormat).Read()
 	if res.Err != nil {
 		return nil, res.Err
 	}
@@ -234,6 +256,7 @@ func (w *writer) encode(round []item) {
 	w.executions.reset()
 	w.events.reset()
 	w.commands.reset()
+	w.results.reset()
 	w.byEvent = w.byEvent[:0]
 	for _, it := range round {
 		encodeExecution(&w.executions, &it.Execution, it.Expected)
@@ -242,6 +265,9 @@ func (w *writer) encode(round []item) {
 		}
 		for i := range it.Commands {
 			w.byEvent = append(w.byEvent, &it.Commands[i])
+		}
+		for i := range it.Results {
+			encodeResult(&w.results, &it.Results[i])
 		}
 	}
 	slices.SortFunc(w.byEvent, func(a, b *store.Command) int { return cmp.Compare(a.EventID, b.EventID) })
@@ -254,7 +280,7 @@ func (w *writer) encode(round []item) {
 func encodeExecution(r *records, x *store.Execution, expected int64) {
 	r.begin().int8(expected).id(x.ExecutionID).int8(x.LastSeq).id(x.CatalogID).nullID(x.ParentExecutionID)
 	r.int4(x.Version).int4(x.StepsTotal).int4(x.StepsCompleted).int4(x.StepsRunning).int4(x.StepsFailed)
-	r.id(x.LastEventID).stamp(x.StartedAt).stamp(x.EndedAt).stamp(x.UpdatedAt)
+	r.id(x.LastEventID).stamp(x.StartedAt).stamp(x.EndedAt).stamp(x.UpdatedAt).stamp(x.WakeAt)
 	r.str(x.Status).str(x.Path).text(x.Pool).text(string(x.LastEventType)).text(x.LastNodeName).text(x.CurrentStep).text(x.Error)
 	r.end()
 }

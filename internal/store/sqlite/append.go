@@ -40,6 +40,11 @@ func (o *appendOp) apply(w *writer) error {
 			return err
 		}
 	}
+	for i := range o.Results {
+		if err := w.putResult(&o.Results[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -56,8 +61,8 @@ func (w *writer) flush() error {
 
 const insertExecutionSQL = `INSERT INTO execution (last_seq, path, version, pool, last_event_id, last_event_type,
 	last_node_name, current_step, steps_total, steps_completed, steps_running, steps_failed, error,
-	start_time, end_time, updated_at, status, catalog_id, parent_execution_id, execution_id)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	start_time, end_time, updated_at, status, catalog_id, parent_execution_id, wake_at, execution_id)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 const setExecution = `UPDATE execution SET last_seq = ?, path = ?, version = ?, pool = ?, last_event_id = ?,
 	last_event_type = ?, last_node_name = ?, current_step = ?, steps_total = ?, steps_completed = ?,
@@ -67,10 +72,10 @@ const setExecution = `UPDATE execution SET last_seq = ?, path = ?, version = ?, 
 // as they are: naming one in SET would make SQLite rewrite its index entry. The
 // plus signs keep the planner on the primary key.
 const touchExecutionSQL = setExecution +
-	` WHERE +status = ? AND +catalog_id = ? AND +parent_execution_id IS ? AND execution_id = ? AND last_seq = ?`
+	` WHERE +status = ? AND +catalog_id = ? AND +parent_execution_id IS ? AND +wake_at IS ? AND execution_id = ? AND last_seq = ?`
 
 const updateExecutionSQL = setExecution +
-	`, status = ?, catalog_id = ?, parent_execution_id = ? WHERE execution_id = ? AND last_seq = ?`
+	`, status = ?, catalog_id = ?, parent_execution_id = ?, wake_at = ? WHERE execution_id = ? AND last_seq = ?`
 
 // putExecution is the compare-and-set.
 func (w *writer) putExecution(x *store.Execution, expected int64) error {
@@ -100,7 +105,7 @@ func bindExecution(s *statement, x *store.Execution) {
 	s.text(x.LastNodeName).text(x.CurrentStep).int(int64(x.StepsTotal)).int(int64(x.StepsCompleted))
 	s.int(int64(x.StepsRunning)).int(int64(x.StepsFailed)).text(x.Error)
 	s.time(x.StartedAt).time(x.EndedAt).time(x.UpdatedAt)
-	s.str(x.Status).id(x.CatalogID).nullID(x.ParentExecutionID).id(x.ExecutionID)
+	s.str(x.Status).id(x.CatalogID).nullID(x.ParentExecutionID).time(x.WakeAt).id(x.ExecutionID)
 }
 
 // eventRows and commandRows are the row counts of the insert statements,

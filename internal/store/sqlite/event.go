@@ -45,7 +45,7 @@ func (s *Store) EventIDs(ctx context.Context, execution event.ID, ids []event.ID
 		return nil, err
 	}
 	rows, err := s.reads.eventIDs.QueryContext(ctx, execution, string(list))
-	found, err := collect("look up event ids", rows, err, func(row scanner, id *event.ID) error { return row.Scan(id) })
+	found, err := collect("look up event ids", rows, err, scanID)
 	if err != nil {
 		return nil, err
 	}
@@ -61,3 +61,5 @@ func (s *Store) EventIDs(ctx context.Context, execution event.ID, ids []event.ID
 	}
 	return out, nil
 }
+
+func scanID(row scanner, id *event.ID) error { return row.Scan(id) }

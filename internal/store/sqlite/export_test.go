@@ -15,6 +15,8 @@ func Queries() map[string]string {
 		eventIDsSQL:        "event_by_id",
 		executionSQL:       "INTEGER PRIMARY KEY",
 		openExecutionsSQL:  "execution_open",
+		dueExecutionsSQL:   "execution_due",
+		resultSQL:          "result_by_ref",
 		commandSQL:         "PRIMARY KEY",
 		commandAnywhereSQL: "PRIMARY KEY",
 		pendingSQL:         "command_pending",

@@ -44,6 +44,7 @@ type writer struct {
 	renewLease                *statement
 	expireLeases              *statement
 	insertEntry               *statement
+	insertResult              *statement
 	all                       []*statement
 
 	// Rows of the transaction under way that wait for company.
@@ -85,6 +86,7 @@ func (w *writer) prepareAll() error {
 		renewLeaseSQL:      &w.renewLease,
 		expireLeasesSQL:    &w.expireLeases,
 		insertEntrySQL:     &w.insertEntry,
+		insertResultSQL:    &w.insertResult,
 	}
 	for i, rows := range eventRows {
 		texts[repeatRow(insertEventSQL, rows)] = &w.insertEvents[i]
@@ -226,6 +228,14 @@ func (s *statement) exec() (int64, error) {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// forget drops the arguments of the last run, for statements whose arguments
+// are too large to be kept until the next.
+func (s *statement) forget() {
+	for i := range s.args {
+		s.args[i].Value = nil
+	}
 }
 
 func (s *statement) bind(v driver.Value) *statement {

@@ -30,6 +30,7 @@ func runModel(t *testing.T, open func(t *testing.T) store.Store) {
 			"append":  m.append,
 			"renew":   m.renew,
 			"expire":  m.expire,
+			"put":     m.put,
 			"look up": m.lookUp,
 			"":        func(*rapid.T) {},
 		})
@@ -43,6 +44,7 @@ type model struct {
 	executions []event.ID
 	seq        map[event.ID]int64 // as far as the model knows
 	events     []event.ID         // all event ids ever used
+	refs       []string           // all references ever used
 }
 
 // append tries batches that are mostly right, sometimes stale, sometimes with
@@ -56,6 +58,12 @@ func (m *model) append(t *rapid.T) {
 	}
 	b.Execution.Status = rapid.SampledFrom([]string{event.StatusRunning, event.StatusRunning, event.StatusCompleted}).Draw(t, "status")
 	b.Execution.UpdatedAt = epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "updated")) * time.Second)
+	if wake := rapid.IntRange(0, 5).Draw(t, "wake"); wake > 0 {
+		b.Execution.WakeAt = epoch.Add(time.Duration(wake) * time.Second)
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "results") {
+		b.Results = append(b.Results, m.result(t, x))
+	}
 	for i := range b.Events {
 		if rapid.Bool().Draw(t, "command") {
 			c := m.command(t, &b, b.Events[i].EventID)
@@ -77,6 +85,21 @@ func (m *model) command(t *rapid.T, b *store.Batch, id event.ID) store.Command {
 	c.CreatedAt = epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "created")) * time.Second)
 	c.LeaseUntil = epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "lease")) * time.Second)
 	return c
+}
+
+// result is a new value, sometimes under a known reference.
+func (m *model) result(t *rapid.T, x event.ID) store.Result {
+	r := newResult(x, fmt.Sprintf(`{"n":%d}`, len(m.refs)))
+	if len(m.refs) > 0 && rapid.IntRange(0, 3).Draw(t, "known reference") == 0 {
+		r.Ref = rapid.SampledFrom(m.refs).Draw(t, "reference")
+	}
+	m.refs = append(m.refs, r.Ref)
+	return r
+}
+
+func (m *model) put(t *rapid.T) {
+	r := m.result(t, rapid.SampledFrom(m.executions).Draw(t, "execution"))
+	_ = same(m, "PutResult", func(s store.Store) (struct{}, error) { return struct{}{}, s.PutResult(m.t.Context(), r) })
 }
 
 func (m *model) renew(t *rapid.T) {
@@ -124,7 +147,13 @@ func (m *model) compareAll() {
 		for _, id := range m.events {
 			_ = same(m, "Command", func(s store.Store) (store.Command, error) { return s.Command(m.t.Context(), x, id) })
 		}
+		for _, ref := range m.refs {
+			_ = same(m, "Result", func(s store.Store) (store.Result, error) { return s.Result(m.t.Context(), x, ref) })
+		}
 	}
+	_ = same(m, "DueExecutions", func(s store.Store) ([]event.ID, error) {
+		return m.own(s.DueExecutions(m.t.Context(), epoch.Add(3*time.Second), 0))
+	})
 	_ = same(m, "PendingCommands", func(s store.Store) ([]store.Command, error) {
 		return m.mine(s.PendingCommands(m.t.Context(), epoch.Add(2*time.Second), 0))
 	})
@@ -134,6 +163,17 @@ func (m *model) compareAll() {
 	_ = same(m, "OpenExecutions", func(s store.Store) ([]event.ID, error) {
 		return s.OpenExecutions(m.t.Context(), m.executions[0]-1, epoch.Add(2*time.Second), 0)
 	})
+}
+
+// own leaves out the executions of earlier sequences.
+func (m *model) own(in []event.ID, err error) ([]event.ID, error) {
+	var out []event.ID
+	for _, id := range in {
+		if id >= m.executions[0] {
+			out = append(out, id)
+		}
+	}
+	return out, err
 }
 
 // mine leaves out the commands of earlier sequences, and orders those that are

@@ -22,7 +22,9 @@ import (
 // and closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	groups := []map[string]func(*testing.T, store.Store){logTests, raceTests, executionTests, commandTests, catalogTests, lifeTests}
+	groups := []map[string]func(*testing.T, store.Store){
+		logTests, raceTests, executionTests, timerTests, commandTests, resultTests, catalogTests, lifeTests,
+	}
 	for _, tests := range groups {
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -172,13 +174,17 @@ var lifeTests = map[string]func(*testing.T, store.Store){
 
 // callAll makes one plausible call of every method.
 func callAll(ctx context.Context, s store.Store) map[string]error {
-	errs := map[string]error{"Append": s.Append(ctx, newBatch(newID(), 0, 1)), "Ping": s.Ping(ctx)}
+	errs := map[string]error{
+		"Append": s.Append(ctx, newBatch(newID(), 0, 1)), "PutResult": s.PutResult(ctx, newResult(1, `1`)), "Ping": s.Ping(ctx),
+	}
 	_, errs["Events"] = s.Events(ctx, 1, 0, 0)
 	_, errs["EventIDs"] = s.EventIDs(ctx, 1, []event.ID{1})
 	_, errs["Event"] = s.Event(ctx, 1, 1)
 	_, errs["Execution"] = s.Execution(ctx, 1)
 	_, errs["ListExecutions"] = s.ListExecutions(ctx, store.ExecutionFilter{})
 	_, errs["OpenExecutions"] = s.OpenExecutions(ctx, 0, epoch, 1)
+	_, errs["DueExecutions"] = s.DueExecutions(ctx, epoch, 1)
+	_, errs["Result"] = s.Result(ctx, 1, "r")
 	_, errs["Command"] = s.Command(ctx, 0, 1)
 	_, errs["PendingCommands"] = s.PendingCommands(ctx, epoch, 1)
 	_, errs["ExpiredCommands"] = s.ExpiredCommands(ctx, epoch, 1)

@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"encoding/json"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -21,8 +22,8 @@ type payload struct {
 // readBody finds the body: json, else form, else body or payload, else data,
 // which doubles as a query for methods without a body.
 func (p *plan) readBody(f tool.Fields) (err error) {
-	if v, given := f["json"]; given {
-		p.body, err = jsonBody(v)
+	if _, given := f["json"]; given {
+		p.body, err = p.jsonBody("json")
 		return err
 	}
 	if name, v, ok := f.First("form"); ok {
@@ -87,11 +88,18 @@ func (p *plan) freeBody(name string, v any) (payload, error) {
 		p.header.Set("Content-Type", body.contentType)
 		return body, nil
 	}
-	return jsonBody(v)
+	return p.jsonBody(name)
 }
 
-func jsonBody(v any) (payload, error) {
-	b, err := tool.Encode(v)
+// jsonBody is a field as JSON. A dotted name is the field within a field.
+func (p *plan) jsonBody(name string) (payload, error) {
+	field, inner, nested := strings.Cut(name, ".")
+	b, err := p.encoded(field)
+	if err == nil && nested {
+		var m map[string]json.RawMessage
+		err = json.Unmarshal(b, &m)
+		b = m[inner]
+	}
 	if err != nil {
 		return payload{}, err
 	}

@@ -90,7 +90,7 @@ func (t *Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 		return nil, err
 	}
 	defer cancel()
-	p, err := readPlan(call.Fields())
+	p, err := readPlan(call)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -23,10 +24,14 @@ type plan struct {
 	follow   bool
 	respType string // json, text or binary
 	secret   string // name of the header that carries an api key; "" when none
+
+	// encoded is a field as JSON, keys in the author's order.
+	encoded func(field string) (json.RawMessage, error)
 }
 
-func readPlan(f tool.Fields) (*plan, error) {
-	p := &plan{header: http.Header{}}
+func readPlan(call *tool.Call) (*plan, error) {
+	f := call.Fields()
+	p := &plan{header: http.Header{}, encoded: call.Encoded}
 	for _, read := range []func(tool.Fields) error{
 		p.readMethod, p.readURL, p.readHeaders, p.readSwitches, p.readBody, p.readAuth,
 	} {

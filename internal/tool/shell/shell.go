@@ -115,6 +115,18 @@ func (r *report) parseStdout() *tool.Error {
 	return nil
 }
 
+// findShell is the program that runs commands: the one asked for, else bash,
+// which most scripts are written for, else sh.
+func findShell(asked string) (string, error) {
+	if asked != "" {
+		return exec.LookPath(asked)
+	}
+	if path, err := exec.LookPath("bash"); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("sh")
+}
+
 func readScript(f tool.Fields) (*script, error) {
 	s := &script{}
 	var err error
@@ -124,10 +136,7 @@ func readScript(f tool.Fields) (*script, error) {
 	if s.shell, err = f.String("shell"); err != nil {
 		return nil, err
 	}
-	if s.shell == "" {
-		s.shell = "sh"
-	}
-	if s.shell, err = exec.LookPath(s.shell); err != nil {
+	if s.shell, err = findShell(s.shell); err != nil {
 		return nil, tool.ConfigErrorf("shell cannot be found on this worker: %v", err)
 	}
 	if s.cwd, err = f.String("cwd"); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -86,6 +87,32 @@ func TestAllThreeFieldNamesRun(t *testing.T) {
 				t.Errorf("got %+v", d)
 			}
 		})
+	}
+}
+
+func TestCommandsRunInBashWhereThereIsOne(t *testing.T) {
+	none := t.TempDir()
+	onlySh := t.TempDir()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(sh, filepath.Join(onlySh, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]any{"cmd": "echo ${BASH_VERSION:+bash}"}
+	if _, err := exec.LookPath("bash"); err == nil {
+		if d, _, err := run(t, callOf(config)); err != nil || d.Stdout != "bash\n" {
+			t.Errorf("with bash: %+v, %v", d, err)
+		}
+	}
+	t.Setenv("PATH", onlySh)
+	if d, _, err := run(t, callOf(map[string]any{"cmd": "echo any"})); err != nil || d.Stdout != "any\n" {
+		t.Errorf("with sh alone: %+v, %v", d, err)
+	}
+	t.Setenv("PATH", none)
+	if _, err := shell.New().Run(t.Context(), callOf(config)); err == nil || !strings.Contains(err.Error(), "shell cannot be found") {
+		t.Errorf("without any: %v", err)
 	}
 }
 

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+type explainCommand struct {
+	serverFlags
+	Execution event.ID `arg:"" help:"Execution id."`
+	Step      string   `arg:"" optional:"" help:"Step; all of them when not given."`
+	JSON      bool     `short:"j" help:"Print JSON."`
+}
+
+// Run prints how steps stand and why.
+func (c *explainCommand) Run(ctx context.Context, env *Env) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	x, err := cl.Explain(ctx, c.Execution, c.Step)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(env, x)
+	}
+	fmt.Fprintf(env.Stdout, "%s  %s\n", x.Status, x.Path)
+	if x.Error != "" {
+		fmt.Fprintln(env.Stdout, x.Error)
+	}
+	width := 0
+	for _, s := range x.Steps {
+		width = max(width, len(s.Step))
+	}
+	for _, s := range x.Steps {
+		explainStep(env.Stdout, s, width)
+	}
+	return nil
+}
+
+func explainStep(w io.Writer, s event.Explanation, width int) {
+	run := ""
+	if s.Run > 1 {
+		run = fmt.Sprintf(" (run %d)", s.Run)
+	}
+	fmt.Fprintf(w, "\n%-*s  %s%s: %s\n", width, s.Step, s.Status, run, s.Reason)
+	line := func(format string, args ...any) { fmt.Fprintf(w, "  "+format+"\n", args...) }
+	if s.Error != "" {
+		line("error: %s", s.Error)
+	}
+	if from := slices.DeleteFunc(slices.Clone(s.From), func(n string) bool { return n == "" }); len(from) > 0 {
+		line("came from %s", strings.Join(from, ", "))
+	}
+	for _, wait := range s.Waits {
+		line("waits for %s: %s%s", wait.For, wait.What, moments(wait))
+	}
+	for _, a := range s.Led {
+		line("%s", arcLine(a))
+	}
+	for _, a := range s.Arcs {
+		line("%s", arcLine(a))
+	}
+}
+
+func moments(w event.Wait) string {
+	var parts []string
+	if w.Index != nil {
+		parts = append(parts, fmt.Sprintf("iteration %d", *w.Index))
+	}
+	if !w.Since.IsZero() {
+		parts = append(parts, "since "+w.Since.Local().Format(time.TimeOnly))
+	}
+	if !w.Until.IsZero() {
+		parts = append(parts, "until "+w.Until.Local().Format(time.TimeOnly))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// arcLine is an arc with its condition, the values it read and its outcome.
+func arcLine(a event.RoutedArc) string {
+	text := fmt.Sprintf("%s → %s", a.From, a.To)
+	switch {
+	case a.Fired:
+		text += " fired"
+	case a.When != "":
+		text += " did not fire"
+	default:
+		return text + " was not asked: an arc before it fired"
+	}
+	if a.When != "" {
+		text += ": " + a.When
+	}
+	for _, k := range slices.Sorted(maps.Keys(a.Read)) {
+		text += fmt.Sprintf(", %s = %s", k, a.Read[k])
+	}
+	if a.Error != "" {
+		text += " (" + a.Error + ")"
+	}
+	return text
+}

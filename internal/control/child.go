@@ -1,0 +1,217 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/scope"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+const (
+	errandQueue   = 4096
+	errandRunners = 8
+	errandTime    = 30 * time.Second
+	inlineResult  = 100 << 10 // bytes of a child's result that the parent's log holds itself
+)
+
+// errand is work between executions that follows from a durable decision:
+// starting a child, bringing its news to the parent, cancelling it. An errand
+// may be lost; recovery sees from the log what is still to be done.
+type errand func(ctx context.Context) error
+
+// send has an errand run in the background. When too many wait it is left to
+// recovery.
+func (p *Plane) send(e errand) {
+	select {
+	case p.errands <- e:
+	default:
+		p.log.Warn("too much to do between executions; recovery takes care of the rest")
+	}
+}
+
+// runErrands runs errands until stop is closed.
+func (p *Plane) runErrands(stop <-chan struct{}) {
+	for {
+		select {
+		case e := <-p.errands:
+			ctx, cancel := context.WithTimeout(p.work, errandTime)
+			if err := e(ctx); err != nil && ctx.Err() == nil && event.CodeOf(err) != event.Unavailable {
+				p.log.Warn("errand between executions failed; recovery tries again", "error", err)
+			}
+			cancel()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// family sends the errands that follow from a durable pass.
+func (ps *pass) family() {
+	for _, c := range ps.plan.Children {
+		ps.p.send(ps.p.startChild(ps.id, ps.state.Trace(), c))
+	}
+	for _, id := range ps.plan.Abandoned {
+		ps.p.send(ps.p.abandon(id))
+	}
+	parent := ps.state.Parent()
+	if ps.state.Final() && parent.Command != "" && parent.Request.Wait {
+		ps.p.send(ps.p.childEnded(parent, ps.id, ps.state))
+	}
+}
+
+// startChild starts an execution that a parked command asked for, under the id
+// the parent's log gives it. One that is there already was started before.
+func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Child) errand {
+	return func(ctx context.Context) error {
+		path, err := p.begin(ctx, parent, trace, c)
+		switch {
+		case err != nil && event.CodeOf(err) == event.Unavailable:
+			return err
+		case err != nil:
+			return p.news(ctx, parent, c, nil, childRefused(c, err))
+		case !c.Request.Wait:
+			return p.news(ctx, parent, c, c.Started(path), nil)
+		}
+		return nil
+	}
+}
+
+func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessage, c engine.Child) (string, error) {
+	req := c.Request
+	if req.Pool != "" {
+		if err := event.CheckPool(req.Pool); err != nil {
+			return "", err
+		}
+	}
+	what, err := p.runnable(ctx, EntryRef{CatalogID: event.ID(req.CatalogID), Path: req.Path, Version: req.Version})
+	if err != nil {
+		return "", err
+	}
+	_, err = p.start(ctx, what.program, engine.StartInput{
+		ExecutionID: c.ID, CatalogID: what.catalogID, ParentExecutionID: parent, Path: what.path, Version: what.version,
+		Pool: req.Pool, Payload: req.Payload, Trace: trace, Child: &c,
+	})
+	if errors.Is(err, errTaken) {
+		err = nil
+	}
+	return what.path, err
+}
+
+func childRefused(c engine.Child, err error) json.RawMessage {
+	b, _ := json.Marshal(map[string]any{
+		"kind": "child", "code": "CHILD_REFUSED", "retryable": false,
+		"message": "playbook " + c.Request.Path + " cannot be started: " + err.Error(),
+	})
+	return b
+}
+
+// childEnded brings an ended child's result to its parent. It is taken from
+// the state at once, while the pass owns it.
+func (p *Plane) childEnded(parent engine.Parent, id event.ID, state *engine.State) errand {
+	data, failure := engine.Returned(state, parent.Request)
+	child := engine.Child{ID: id, Command: parent.Command}
+	return func(ctx context.Context) error { return p.news(ctx, parent.Execution, child, data, failure) }
+}
+
+// abandon cancels a child nobody waits for any more.
+func (p *Plane) abandon(id event.ID) errand {
+	return func(ctx context.Context) error {
+		_, err := p.Cancel(ctx, id, CancelRequest{Reason: "its parent does not wait for it any more", By: "control_plane", Cascade: true})
+		if errors.Is(err, errEnded) || event.CodeOf(err) == event.NotFound {
+			return nil
+		}
+		return err
+	}
+}
+
+// news tells a parent's command of its child.
+func (p *Plane) news(ctx context.Context, parent event.ID, c engine.Child, data, failure json.RawMessage) error {
+	return p.ask(ctx, parent, &newsInput{ticket: newTicket(), child: c, data: data, failure: failure})
+}
+
+type newsInput struct {
+	ticket
+	child         engine.Child
+	data, failure json.RawMessage
+}
+
+func (in *newsInput) apply(_ context.Context, ps *pass) error {
+	data, ref := in.data, json.RawMessage(nil)
+	if len(data) > inlineResult {
+		data, ref = ps.aside("child", data)
+	}
+	e, waits := engine.ChildNews(ps.state, in.child, data, in.failure, ref, ps.env)
+	if !waits {
+		if !ps.fresh {
+			return errStale
+		}
+		return nil
+	}
+	ps.add(e)
+	ps.decide = true
+	return nil
+}
+
+// aside puts a large value beside the log, together with the pass.
+func (ps *pass) aside(name string, data json.RawMessage) (stub, ref json.RawMessage) {
+	at := event.ResultRef{Execution: ps.id, Name: name, ID: ps.env.NewID()}.String()
+	r := ps.result(at, name, data)
+	ps.stored = append(ps.stored, r)
+	stub, _ = json.Marshal(map[string]string{"_ref": at})
+	stored := event.StoredResult{Ref: at, Store: "db", Scope: "execution", Bytes: int64(len(data)), SHA256: r.SHA256}
+	return stub, engine.Reference(stored, scope.Summarise(data, nil))
+}
+
+// tend makes up for errands that were lost: it looks at the children that
+// commands of a silent execution wait for, and whether a silent child is still
+// waited for.
+func (ps *pass) tend() {
+	if ps.state.Final() {
+		return
+	}
+	trace := ps.state.Trace()
+	for _, c := range ps.state.Children() {
+		ps.p.send(ps.p.lookAfter(ps.id, trace, c))
+	}
+	if parent := ps.state.Parent(); parent.Command != "" && parent.Request.Wait {
+		ps.p.send(ps.p.lookUp(ps.id, parent))
+	}
+}
+
+// lookAfter does for a child what its parent's log says must be done.
+func (p *Plane) lookAfter(parent event.ID, trace json.RawMessage, c engine.Child) errand {
+	return func(ctx context.Context) error {
+		row, err := p.store.Execution(ctx, c.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && !c.Request.Wait:
+			return p.startChild(parent, trace, c)(ctx)
+		case err != nil:
+			return err
+		case !event.IsFinal(row.Status):
+			return nil
+		}
+		state := engine.NewState(c.ID)
+		state.Lend(p.fetch(ctx, func(error) {}))
+		if err := p.catchUp(ctx, c.ID, state); err != nil {
+			return err
+		}
+		data, failure := engine.Returned(state, c.Request)
+		return p.news(ctx, parent, c, data, failure)
+	}
+}
+
+// lookUp cancels a child whose parent has stopped waiting.
+func (p *Plane) lookUp(id event.ID, parent engine.Parent) errand {
+	return func(ctx context.Context) error {
+		row, err := p.store.Command(ctx, parent.Execution, issuedBy(parent.Command))
+		if err == nil && event.IsFinal(row.Status) {
+			return p.abandon(id)(ctx)
+		}
+		return err
+	}
+}

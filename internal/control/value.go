@@ -1,0 +1,53 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/scope"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+const (
+	valuesKept = 64      // values that were looked up lately
+	valueKept  = 1 << 20 // bytes of one that is worth keeping
+)
+
+// fetch finds values that the log only refers to. A value that is not there is
+// nil; when the store does not answer, failed is told and the decision must
+// not be kept.
+func (p *Plane) fetch(ctx context.Context, failed func(error)) scope.Fetch {
+	return func(ref *scope.Reference) json.RawMessage {
+		if raw, ok := p.values.get(ref.Ref); ok {
+			return raw
+		}
+		raw, err := p.Result(ctx, ref.Ref)
+		switch {
+		case err == nil && len(raw) <= valueKept:
+			p.values.put(ref.Ref, raw)
+		case err != nil && event.CodeOf(err) != event.NotFound && event.CodeOf(err) != event.Invalid:
+			failed(err)
+		}
+		return raw
+	}
+}
+
+// result is a value that is stored with the pass.
+func (ps *pass) result(ref, name string, data json.RawMessage) store.Result {
+	sum := sha256.Sum256(data)
+	return store.Result{
+		ExecutionID: ps.id, Ref: ref, Name: name, Data: data, SHA256: hex.EncodeToString(sum[:]), CreatedAt: ps.env.Now,
+	}
+}
+
+// results are the values the attempt puts beside the log.
+func (ps *pass) results() []store.Result {
+	out := ps.stored
+	for _, s := range ps.plan.Stored {
+		out = append(out, ps.result(s.Ref, s.Name, s.Data))
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// What a timer is for.
+const (
+	timerTimeout  = "timeout"  // a run of a step takes too long
+	timerDeadline = "deadline" // the execution takes too long
+	timerPause    = "pause"    // a parked command goes on
+	timerChild    = "child"    // a child execution takes too long
+)
+
+// timer is an alarm that was set in the log and has not fired. It lives as
+// long as what it watches.
+type timer struct {
+	id      event.ID // of its timer.set
+	purpose string
+	step    string
+	gen     int
+	command string // the command it wakes or gives up
+	at      time.Time
+}
+
+// timerDetail is the context of timer.set and timer.fired.
+type timerDetail struct {
+	Timer     string    `json:"timer"`
+	Gen       int       `json:"gen,omitempty"`
+	CommandID string    `json:"command_id,omitempty"`
+	FiresAt   time.Time `json:"fires_at,omitzero"`
+}
+
+// WakeAt is when the earliest timer is due; zero without one.
+func (s *State) WakeAt() time.Time {
+	if t := s.nextTimer(); t != nil {
+		return t.at
+	}
+	return time.Time{}
+}
+
+// nextTimer is the timer that fires first; of several, the one set first.
+func (s *State) nextTimer() *timer {
+	var first *timer
+	for _, t := range s.timers {
+		if first == nil || t.at.Before(first.at) || t.at.Equal(first.at) && t.id < first.id {
+			first = t
+		}
+	}
+	return first
+}
+
+// applyTimerSet starts a timer for something that is still under way.
+func (s *State) applyTimerSet(e *event.Event) Effect {
+	d := resultOf[timerDetail](e)
+	t := &timer{id: e.EventID, purpose: d.Timer, step: e.NodeName, gen: d.Gen, command: d.CommandID, at: d.FiresAt}
+	switch d.Timer {
+	case timerTimeout:
+		r := s.currentRun(t.step, t.gen)
+		if r == nil || r.phase != running || e.WorkerID != "" {
+			return Effect{Ignored: IgnoredLate}
+		}
+		s.touch(r).timer = t.id
+	case timerPause, timerChild:
+		c, ok := s.commands[t.command]
+		if !ok || c.wait == nil || e.WorkerID != "" {
+			return Effect{Ignored: IgnoredLate}
+		}
+		w := *c.wait
+		w.timer, w.arranged = t.id, true
+		s.touchCommand(c).wait = &w
+		s.parked = without(s.parked, c)
+	case timerDeadline:
+	default:
+		return Effect{Ignored: IgnoredForeign}
+	}
+	put(s, s.timers, t.id, t)
+	return Effect{}
+}
+
+// applyTimerFired ends a timer. One that a parked command slept on wakes it.
+func (s *State) applyTimerFired(e *event.Event) Effect {
+	t, ok := s.timers[e.ParentEventID]
+	if !ok || e.WorkerID != "" {
+		return Effect{Ignored: IgnoredLate}
+	}
+	drop(s, s.timers, t.id)
+	if t.purpose != timerPause {
+		return Effect{}
+	}
+	c := s.commands[t.command]
+	if c == nil || c.wait == nil {
+		return Effect{}
+	}
+	s.wake(c, event.Wake{})
+	return Effect{Command: c}
+}
+
+// setTimer records a timer on behalf of a step or a command.
+func (d *decider) setTimer(step string, detail timerDetail, cause event.ID) {
+	detail.FiresAt = detail.FiresAt.UTC().Truncate(time.Microsecond)
+	d.step(event.TimerSet, step, event.StatusWaiting, &detail, cause)
+}
+
+// watchRun sets the timer of a run that was just entered, when the step has a
+// bound: on the run itself, or counted from the start of the execution.
+func (d *decider) watchRun(n *node, r *run) {
+	at, bound := time.Time{}, n.step.Timeout
+	if bound == 0 {
+		bound = d.p.pb.Executor.StepTimeout
+	}
+	if bound > 0 {
+		at = d.env.Now.Add(bound)
+	}
+	if dl := n.step.Deadline; dl > 0 && (at.IsZero() || d.s.startedAt.Add(dl).Before(at)) {
+		at = d.s.startedAt.Add(dl)
+	}
+	if !at.IsZero() {
+		d.setTimer(r.step, timerDetail{Timer: timerTimeout, Gen: r.gen, FiresAt: at}, r.entered)
+	}
+}
+
+// fireTimers fires what is due, earliest first.
+func (d *decider) fireTimers() {
+	for !d.s.Final() {
+		t := d.s.nextTimer()
+		if t == nil || t.at.After(d.env.Now) {
+			return
+		}
+		d.step(event.TimerFired, t.step, event.StatusCompleted,
+			&timerDetail{Timer: t.purpose, Gen: t.gen, CommandID: t.command}, t.id)
+		fired := d.s.lastEventID
+		switch t.purpose {
+		case timerTimeout:
+			d.timeOutRun(t, fired)
+		case timerChild:
+			if c := d.s.commands[t.command]; c != nil {
+				d.giveUp(c, fmt.Sprintf("the child execution %s did not end in time", c.wait.child), fired)
+			}
+		case timerDeadline:
+			d.timeOutExecution(fired)
+		}
+	}
+}
+
+// timeOutRun ends a run that took too long, with what is open of it.
+func (d *decider) timeOutRun(t *timer, cause event.ID) {
+	r := d.s.currentRun(t.step, t.gen)
+	text := fmt.Sprintf("step %q did not end within %s", t.step, t.at.Sub(r.enteredAt).Round(time.Millisecond))
+	for _, c := range d.s.OpenCommands() {
+		if c.Step == t.step && c.Gen == t.gen {
+			d.giveUp(c, text, cause)
+		}
+	}
+	if r.phase == running {
+		d.fail(t.step, t.gen, reasonTimeout, text, cause)
+	}
+}
+
+// reasonTimeout marks a run that a timer ended.
+const reasonTimeout = "timeout"
+
+// giveUp fails an open command because time is over.
+func (d *decider) giveUp(c *Command, text string, cause event.ID) {
+	e := d.s.commandEvent(c, event.CommandFailed, event.StatusFailed, d.env)
+	e.ParentEventID, e.Error, e.Meta = cause, text, emittedByOrchestrator
+	e.Result = envelope(event.StatusFailed, encode(map[string]any{
+		"command_id": c.ID,
+		"error":      map[string]any{"kind": "timeout", "code": "TIMEOUT", "message": text, "retryable": false},
+	}))
+	d.emit(e)
+}
+
+// timeOutExecution ends everything because the deadline is over.
+func (d *decider) timeOutExecution(cause event.ID) {
+	for _, e := range cancelOpen(d.s, d.env) {
+		d.emit(e)
+	}
+	text := fmt.Sprintf("the execution did not end within its deadline of %s", d.p.pb.Executor.Deadline)
+	d.emit(event.Event{
+		Type: event.PlaybookFailed, NodeName: "playbook", NodeType: "execution", Status: event.StatusFailed,
+		ParentEventID: cause, Error: text,
+		Result: envelope(event.StatusFailed, encode(map[string]string{"error": text})),
+		Meta:   encode(&terminalMeta{Status: event.StatusFailed, Error: text, Reason: timerDeadline}),
+	})
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/scope"
+)
+
+// contextInline is how many bytes of values a command's event holds itself.
+const contextInline = 512 << 10
+
+// contextRef stands for a command's values when they are kept elsewhere.
+type contextRef struct {
+	Ref   string `json:"__context_ref__"`
+	Bytes int    `json:"__context_bytes__"`
+}
+
+// commandVars encodes the values a command of the step needs. What would swell
+// the log is stored beside it.
+func (d *decider) commandVars(n *node) json.RawMessage {
+	vars := d.s.commandVars(n.needs)
+	if len(vars) <= contextInline {
+		return vars
+	}
+	return encode(contextRef{Ref: d.store(n.step.Name+".context", vars), Bytes: len(vars)})
+}
+
+// store keeps a value beside the log and returns its reference. The place in
+// the log makes it unique, so that deciding again gives the same one.
+func (d *decider) store(name string, data json.RawMessage) string {
+	ref := event.ResultRef{Execution: d.s.id, Name: name, ID: d.s.lastEventID}.String()
+	d.plan.Stored = append(d.plan.Stored, Stored{Ref: ref, Name: name, Data: data})
+	return ref
+}
+
+// resolved is a command's values themselves.
+func (s *State) resolved(vars json.RawMessage) json.RawMessage {
+	const prefix = `{"__context_ref__":`
+	if len(vars) < len(prefix) || string(vars[:len(prefix)]) != prefix {
+		return vars
+	}
+	var ref contextRef
+	if json.Unmarshal(vars, &ref) != nil {
+		return vars
+	}
+	return s.whole(ref.Ref)
+}
+
+// whole is a value kept elsewhere; nil when it cannot be had.
+func (s *State) whole(ref string) json.RawMessage {
+	if s.fetch == nil {
+		return nil
+	}
+	return s.fetch(&scope.Reference{Ref: ref})
+}
+
+// bound is a step's value with the way to what it only summarises.
+func (s *State) bound(v *scope.Value) *scope.Value { return v.Bound(s.lookUp) }
+
+// lookUp fetches a value on behalf of a template and remembers a failure.
+func (s *State) lookUp(ref *scope.Reference) json.RawMessage {
+	raw := s.whole(ref.Ref)
+	if raw == nil {
+		s.missing = ref.Ref
+	}
+	return raw
+}
+
+// missingValue reports, once, that a template asked for a value that could not
+// be had.
+func (s *State) missingValue() error {
+	ref := s.missing
+	if s.missing = ""; ref == "" {
+		return nil
+	}
+	return fmt.Errorf("the result %s is not available any more", ref)
+}

@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+// note is what a worker writes down when it parks a command and goes on later.
+const note = `{"task":1}`
+
+// parks tells whether the worker gives the command back to wait, and for what.
+func (j *job) parks(cmd *event.Command) (event.Park, bool) {
+	if r := cmd.Meta.Resume; r != nil {
+		if string(r.State) != note {
+			j.w.problem(parked, "%s: it goes on with the note %s", j.name, r.State)
+		}
+		return event.Park{}, false
+	}
+	switch j.w.book.waitsAt(cmd.NodeName) {
+	case pauses:
+		return event.Park{Delay: 0.5 + float64(j.r.IntN(5)), Resume: json.RawMessage(note)}, true
+	case calledBack:
+		return event.Park{Callback: "somebody who calls"}, true
+	case resumed:
+		return event.Park{Callback: "somebody who calls", Resume: json.RawMessage(note)}, true
+	case neverCalled:
+		return event.Park{Callback: "somebody who never calls"}, true
+	case runsChild:
+		return event.Park{Child: &event.ChildRequest{Path: childPath, Wait: true, ReturnStep: "c0", Timeout: float64(j.r.IntN(3) * 8)}}, true
+	case startsChild:
+		return event.Park{Child: &event.ChildRequest{Path: childPath}}, true
+	case noChild:
+		return event.Park{Child: &event.ChildRequest{Path: "test/nowhere", Wait: j.r.IntN(2) == 0}}, true
+	}
+	return event.Park{}, false
+}
+
+// reportPark gives a command back to wait, and now and then twice.
+func (j *job) reportPark(cmd *event.Command, p event.Park) []*event.Command {
+	if w := j.w.book.waitsAt(cmd.NodeName); w == calledBack || w == resumed {
+		j.w.hireCaller(cmd)
+	}
+	rep := event.Report{
+		ExecutionID: cmd.ExecutionID, WorkerID: j.worker.name, Eager: j.r.IntN(3),
+		Events: []event.Incoming{j.incoming(cmd, event.CommandParked, map[string]any{"park": p})},
+	}
+	answer, err := j.report(rep)
+	j.expect("report that it waits", err)
+	if err == nil && j.errs(0.2, "reports again that it waits") {
+		_, err := j.report(rep)
+		j.expect("repeated report", err)
+	}
+	return answer.Commands
+}
+
+// hireCaller has somebody call back once the command is parked, now and then
+// twice. Callers are no workers: they do not die with them.
+func (w *world) hireCaller(cmd *event.Command) {
+	c := &worker{w: w, name: "caller", ctx: context.Background()}
+	c.employ(fmt.Sprintf("%s, attempt %d", w.name(cmd.EventID), cmd.Meta.Attempt), func(j *job) {
+		for j.pause(1 + j.r.IntN(40)) {
+			row, err := w.store.Command(context.Background(), cmd.ExecutionID, cmd.EventID)
+			switch {
+			case err != nil:
+			case event.IsFinal(row.Status):
+				return
+			case row.Status == event.StatusWaiting:
+				j.callBack(cmd)
+				return
+			}
+		}
+	})
+}
+
+func (j *job) callBack(cmd *event.Command) {
+	data := map[string]any{"n": j.r.IntN(3)}
+	e := j.incoming(cmd, event.CallDone, map[string]any{"status": "success", "result": map[string]any{"status": "success", "context": map[string]any{"data": data}}})
+	rep := event.Report{ExecutionID: cmd.ExecutionID, Events: []event.Incoming{e}}
+	_, err := j.report(rep)
+	j.expect("call back", err)
+	if j.errs(0.3, "calls the same again") {
+		_, err := j.report(rep)
+		j.expect("call back again", err)
+	}
+	if j.errs(0.3, "makes another call") {
+		rep.Events[0].EventID = 0
+		_, err := j.report(rep)
+		j.expect("another call back", err)
+	}
+}
