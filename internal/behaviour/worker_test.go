@@ -47,7 +47,7 @@ func newWorker(s script, kept *shelf) *worker {
 		set[k] = standIn{k, w}
 	}
 	w.runner = pipeline.New(pipeline.Options{
-		Tools: set, MaxRuns: 20, ServerURL: "http://server", WorkerID: "w1", Results: kept, InlineLimit: 2 << 10,
+		Tools: set, MaxRuns: 20, ServerURL: "http://server", WorkerID: "w1", Results: kept, InlineLimit: 1 << 10,
 		Sleep: func(_ context.Context, d time.Duration) error {
 			w.note(fmt.Sprintf("sleep %s", d))
 			return nil

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/scope"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -50,9 +52,11 @@ func (p *Plane) PutResult(ctx context.Context, execution event.ID, name string, 
 	return event.StoredResult{Ref: ref, Store: "db", Scope: "execution", Bytes: int64(len(data)), SHA256: r.SHA256}, nil
 }
 
-// Result finds the value a reference stands for, as it was put. Invalid when
+// Result finds the value a reference stands for, as it was put or as the
+// reference's fragment asks for it. Invalid when
 // ref is no reference, NotFound when nothing is stored under it.
 func (p *Plane) Result(ctx context.Context, ref string) (json.RawMessage, error) {
+	ref, view, _ := strings.Cut(ref, "#")
 	at, err := event.ParseResultRef(ref)
 	if err != nil {
 		return nil, err
@@ -63,6 +67,9 @@ func (p *Plane) Result(ctx context.Context, ref string) (json.RawMessage, error)
 	}
 	if err != nil {
 		return nil, storeError("read result", err)
+	}
+	if view == scope.ViewTasks {
+		return scope.Tasks(r.Data), nil
 	}
 	return r.Data, nil
 }

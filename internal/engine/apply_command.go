@@ -197,7 +197,9 @@ func (s *State) settle(r *run, c *Command, ok bool, data json.RawMessage, ref *s
 		data, updates = splitUpdates(data, updates)
 	}
 	if ref != nil {
-		put(s, r.loop.refs, c.Index, *ref)
+		whole := *ref
+		whole.Sequence = c.Kind == "task_sequence"
+		put(s, r.loop.refs, c.Index, whole)
 	}
 	if c.Kind == "task_sequence" && len(data) > 0 {
 		data = scope.Step(data, scope.Info{Sequence: true}).JSON()
@@ -267,7 +269,14 @@ func callOf(e *event.Event) *callDetail {
 	if d, ok := e.Detail.(*callDetail); ok {
 		return d
 	}
-	d := resultOf[callDetail](e)
+	d := &callDetail{}
+	if json.Valid(e.Result) { // the fold is total
+		members(e.Result, func(key string, v json.RawMessage) {
+			if key == "context" {
+				d = readCall(v)
+			}
+		})
+	}
 	var m incomingMeta
 	if len(e.Meta) > 0 {
 		_ = json.Unmarshal(e.Meta, &m)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/scope"
@@ -23,59 +22,105 @@ type callDetail struct {
 	Attempt   int              // from the event's meta
 }
 
-// callPayload is the payload with every member as it came.
-type callPayload struct {
-	CommandID json.RawMessage `json:"command_id"`
-	Status    json.RawMessage `json:"status"`
-	Error     json.RawMessage `json:"error"`
-	Data      json.RawMessage `json:"data"`
-	Updates   json.RawMessage `json:"context_updates"`
-	Result    json.RawMessage `json:"result"`
-	Park      json.RawMessage `json:"park"`
-	Pending   json.RawMessage `json:"pending_callback"`
-	Context   json.RawMessage `json:"context"`
-	Reference json.RawMessage `json:"reference"`
+// readCall reads a payload. The text must be valid JSON of any kind.
+func readCall(raw json.RawMessage) *callDetail {
+	d := &callDetail{}
+	var result, reference json.RawMessage
+	members(raw, func(key string, v json.RawMessage) {
+		switch key {
+		case "command_id":
+			d.CommandID = word(v)
+		case "status":
+			d.Status = word(v)
+		case "error":
+			if given(v) {
+				d.Error = v
+			}
+		case "data":
+			d.Data = v
+		case "context_updates":
+			d.Updates = v
+		case "result":
+			result = v
+		case "reference":
+			reference = v
+		case "pending_callback":
+			d.Pending = d.Pending || isTrue(v)
+		case "context":
+			members(v, func(key string, v json.RawMessage) {
+				d.Pending = d.Pending || key == "pending_callback" && isTrue(v)
+			})
+		case "park":
+			d.readPark(v)
+		}
+	})
+	if given(result) {
+		d.readResult(result)
+	}
+	d.refer(reference)
+	return d
+}
+
+func (d *callDetail) readPark(raw json.RawMessage) {
+	park := &event.Park{}
+	if isObject(raw) && json.Unmarshal(raw, park) == nil {
+		d.Park = park
+	}
 }
 
 // callResult is the result member of a payload, or the context within it.
-type callResult struct {
-	Context json.RawMessage `json:"context"`
-	Data    json.RawMessage `json:"data"`
-	Error   json.RawMessage `json:"error"`
+type callResult struct{ context, data, err, reference json.RawMessage }
 
-	Pending   json.RawMessage `json:"pending_callback"`
-	Reference json.RawMessage `json:"reference"`
+func (d *callDetail) resultMembers(raw json.RawMessage) (r callResult) {
+	members(raw, func(key string, v json.RawMessage) {
+		switch key {
+		case "context":
+			r.context = v
+		case "data":
+			r.data = v
+		case "error":
+			r.err = v
+		case "reference":
+			r.reference = v
+		case "pending_callback":
+			d.Pending = d.Pending || isTrue(v)
+		}
+	})
+	return r
 }
 
-// UnmarshalJSON reads any JSON value.
-func (d *callDetail) UnmarshalJSON(b []byte) error {
-	var p callPayload
-	if !isObject(b) {
-		return nil
+// readResult finds data and error in a result: below context.data, as context
+// itself, below data, or as the whole of it.
+func (d *callDetail) readResult(raw json.RawMessage) {
+	if !isObject(raw) {
+		d.Data = raw
+		return
 	}
-	if err := json.Unmarshal(b, &p); err != nil {
-		return err
-	}
-	*d = callDetail{CommandID: word(p.CommandID), Status: word(p.Status), Updates: p.Updates, Data: p.Data}
-	d.Pending = isTrue(p.Pending) || isTrue(member(p.Context, "pending_callback"))
-	if given(p.Error) {
-		d.Error = p.Error
-	}
-	if isObject(p.Park) {
-		park := &event.Park{}
-		if json.Unmarshal(p.Park, park) == nil {
-			d.Park = park
+	r := d.resultMembers(raw)
+	switch {
+	case isObject(r.context):
+		c := d.resultMembers(r.context)
+		if d.Data = c.data; c.data == nil && len(r.context) > len("{}") {
+			d.Data = r.context
 		}
+		if d.Error == nil && given(c.err) {
+			d.Error = c.err
+		}
+	case r.data != nil:
+		d.Data = r.data
+	case r.context == nil:
+		d.Data = raw
+	default:
+		d.Data = r.context
 	}
-	if given(p.Result) {
-		d.readResult(p.Result)
-	}
-	d.refer(p.Reference)
-	return nil
+	d.refer(r.reference)
 }
 
 // refer takes the data from a reference: its summary, and where the whole is.
 func (d *callDetail) refer(raw json.RawMessage) {
+	if !isObject(raw) {
+		return
+	}
 	var r struct {
 		Ref   string `json:"ref"`
 		Store string `json:"store"`
@@ -85,61 +130,24 @@ func (d *callDetail) refer(raw json.RawMessage) {
 		} `json:"meta"`
 		Extracted json.RawMessage `json:"extracted"`
 	}
-	if !isObject(raw) || json.Unmarshal(raw, &r) != nil || r.Ref == "" {
+	if json.Unmarshal(raw, &r) != nil || r.Ref == "" {
 		return
 	}
 	d.Ref = &scope.Reference{Ref: r.Ref, Store: r.Store, URI: r.URI, Bytes: r.Meta.Bytes}
 	d.Data = nonNil(r.Extracted)
 }
 
-// readResult finds data and error in a result: below context.data, as context
-// itself, below data, or as the whole of it.
-func (d *callDetail) readResult(raw json.RawMessage) {
-	var r callResult
-	if !isObject(raw) || json.Unmarshal(raw, &r) != nil {
-		d.Data = raw
-		return
-	}
-	d.Pending = d.Pending || isTrue(r.Pending)
-	defer d.refer(r.Reference)
-	switch {
-	case isObject(r.Context):
-		var c callResult
-		_ = json.Unmarshal(r.Context, &c)
-		d.Pending = d.Pending || isTrue(c.Pending)
-		if d.Data = c.Data; c.Data == nil && len(r.Context) > len("{}") {
-			d.Data = r.Context
-		}
-		if d.Error == nil && given(c.Error) {
-			d.Error = c.Error
-		}
-	case r.Data != nil:
-		d.Data = r.Data
-	case r.Context == nil:
-		d.Data = raw
-	default:
-		d.Data = r.Context
-	}
-}
-
 // word is a value as text: a string's content, a number's digits.
 func word(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
+	switch {
+	case !given(raw):
+		return ""
+	case raw[0] == '"':
+		return text(raw)
 	}
-	return strings.TrimSpace(string(raw))
+	return string(raw)
 }
 
 func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
-
-// member is one member of an object; nil when there is none.
-func member(raw json.RawMessage, key string) json.RawMessage {
-	var m map[string]json.RawMessage
-	if !isObject(raw) || json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
-	return m[key]
-}
 
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

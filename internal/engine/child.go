@@ -85,12 +85,12 @@ func (s *State) answer(data any) any {
 func (s *State) resultOf(name string) any {
 	if name != "" {
 		if st := s.steps[name]; st != nil && st.result != nil {
-			return s.bound(st.result).Unwrap()
+			return s.shown(st).Unwrap()
 		}
 		return nil
 	}
 	if end := s.steps["end"]; end != nil && end.cur.phase == completed && end.kind != "" && end.kind != "noop" {
-		return s.bound(end.result).Unwrap()
+		return s.shown(end).Unwrap()
 	}
 	var last *step
 	for _, at := range s.order {
@@ -105,7 +105,7 @@ func (s *State) resultOf(name string) any {
 	if last == nil {
 		return nil
 	}
-	return s.bound(last.result).Unwrap()
+	return s.shown(last).Unwrap()
 }
 
 // Reference is the member by which a result's event refers to data that is

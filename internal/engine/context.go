@@ -74,15 +74,17 @@ func (s *State) lookup(name string) (any, bool) {
 		return v.get(), true
 	}
 	if st := s.resultNamed(name); st != nil {
-		return s.bound(st.result), true
+		return s.shown(st), true
 	}
 	return s.workload.Get(name)
 }
 
 // resultNamed is the step whose result a name shows; nil when there is none.
 func (s *State) resultNamed(name string) *step {
-	if of, ok := s.second[name]; ok {
-		name = of
+	if s.prog != nil {
+		if of, ok := s.prog.second[name]; ok {
+			name = of
+		}
 	}
 	if st := s.steps[name]; st != nil && st.result != nil {
 		return st
@@ -104,7 +106,7 @@ func (e everything) Unwrap() any {
 	}
 	for _, name := range e.s.order {
 		if st := e.s.steps[name]; st.result != nil {
-			out.Set(name, e.s.bound(st.result).Unwrap())
+			out.Set(name, e.s.shown(st).Unwrap())
 		}
 	}
 	for _, k := range sortedKeys(e.s.vars) {
@@ -126,7 +128,7 @@ func (a allSteps) Attr(name string) (any, bool) {
 	d.Set("status", st.cur.phase.String())
 	d.Set("runs", int64(st.runs))
 	if st.result != nil {
-		d.Set("data", a.s.bound(st.result))
+		d.Set("data", a.s.shown(st))
 	}
 	if st.cur.errText != "" {
 		d.Set("error", st.cur.errText)
@@ -175,7 +177,9 @@ func (s *State) commandVars(n needs) json.RawMessage {
 	if len(stepNames) > 0 {
 		info := newObject()
 		for _, name := range stepNames {
-			info.raw(name, encode(s.resultNamed(name).result.Info()))
+			about := s.shown(s.resultNamed(name)).Info()
+			about.Tasks = about.Sequence
+			info.raw(name, encode(about))
 		}
 		o.raw("__steps", info.bytes())
 	}

@@ -36,7 +36,7 @@ type Stored struct {
 // now. It runs to a fixed point: after it, deciding again yields nothing.
 func Decide(p *Program, s *State, env Env) Plan {
 	d := &decider{p: p, s: s, env: env}
-	s.second = p.second
+	s.prog = p
 	if s.Started() && !s.Final() {
 		d.run()
 	}

@@ -126,6 +126,7 @@ type terminalMeta struct {
 	Status      string   `json:"status"`
 	Error       string   `json:"error,omitempty"`
 	FailedSteps []string `json:"failed_steps,omitempty"`
+	Handled     []string `json:"handled_steps,omitempty"` // failed, and an error arc took it up
 	Reason      string   `json:"reason,omitempty"`
 	By          string   `json:"cancelled_by,omitempty"`
 }

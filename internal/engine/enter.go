@@ -132,6 +132,16 @@ func (d *decider) stepsFailed() (steps []string, first string) {
 	return steps, first
 }
 
+// stepsHandled lists the steps whose failure an arc took up, in workflow order.
+func (d *decider) stepsHandled() (steps []string) {
+	for _, n := range d.p.nodes {
+		if st := d.s.steps[n.step.Name]; st != nil && st.cur != nil && st.cur.phase == failed && st.cur.handled {
+			steps = append(steps, n.step.Name)
+		}
+	}
+	return steps
+}
+
 // quiet tells whether nothing is left to do: no open command and, unless a
 // failure has stopped everything else, no run to route and no waiting token.
 func (d *decider) quiet() bool {
@@ -155,7 +165,7 @@ func (d *decider) terminate() {
 		d.emit(event.Event{
 			Type: event.PlaybookCompleted, NodeName: "playbook", NodeType: "execution", Status: event.StatusCompleted,
 			ParentEventID: d.s.lastEventID, Result: envelope(event.StatusCompleted, nil),
-			Meta: encode(&terminalMeta{Status: event.StatusCompleted}),
+			Meta: encode(&terminalMeta{Status: event.StatusCompleted, Handled: d.stepsHandled()}),
 		})
 		return
 	}

@@ -76,12 +76,10 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 			return event.Errorf(event.Invalid, "meta of %s: %v", in.Type, err)
 		}
 	}
-	d := &callDetail{}
-	if isObject(in.Payload) {
-		if err := json.Unmarshal(in.Payload, d); err != nil {
-			return event.Errorf(event.Invalid, "payload of %s: %v", in.Type, err)
-		}
+	if len(in.Payload) > 0 && !json.Valid(in.Payload) {
+		return event.Errorf(event.Invalid, "payload of %s is not JSON", in.Type)
 	}
+	d := readCall(in.Payload)
 	d.Attempt, d.Pending = m.Attempt, d.Pending || m.Pending
 	byReference := in.ResultKind == "ref" && in.ResultURI != "" || in.ResultKind == "refs" && len(in.EventIDs) > 0
 	if byReference && isToolFailure(d.Status) {

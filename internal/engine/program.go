@@ -9,6 +9,7 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/scope"
 )
 
 // Limits bound what one playbook may ask of the engine.
@@ -31,7 +32,8 @@ type Program struct {
 	limits Limits
 	nodes  []*node
 	byName map[string]*node
-	second map[string]string // further names of results -> their steps
+	second map[string]string            // further names of results -> their steps
+	chosen map[string][]scope.Selection // parts of a step's result with names of their own
 }
 
 // node is one step in the graph.
@@ -53,7 +55,7 @@ func Compile(p *playbook.Playbook) (*Program, error) { return CompileWith(p, Lim
 
 // CompileWith prepares p. It fails only when p is not a valid document.
 func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
-	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps)), second: map[string]string{}}
+	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps)), second: map[string]string{}, chosen: map[string][]scope.Selection{}}
 	for _, s := range p.Steps {
 		n := &node{step: s, needs: stepNeeds(s)}
 		var err error
@@ -69,8 +71,13 @@ func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
 		if err := n.prepare(); err != nil {
 			return nil, err
 		}
-		if s.Output != nil && s.Output.As != "" {
-			prog.second[s.Output.As] = s.Name
+		if s.Output != nil {
+			if s.Output.As != "" {
+				prog.second[s.Output.As] = s.Name
+			}
+			for _, sel := range s.Output.Select {
+				prog.chosen[s.Name] = append(prog.chosen[s.Name], scope.Selection(sel))
+			}
 		}
 		prog.nodes = append(prog.nodes, n)
 		prog.byName[s.Name] = n

@@ -168,7 +168,7 @@ func (s *State) boundary(r *run) jinja.Vars {
 		name, status = scope.EventError, event.StatusFailed
 		out = s.bound(r.failureValue())
 	case r.value != nil:
-		out = s.bound(r.value)
+		out = s.chosen(r.step, s.bound(r.value))
 	}
 	if (r.loop != nil || r.cursor != nil) && r.phase == completed {
 		name = scope.EventLoop
@@ -179,6 +179,12 @@ func (s *State) boundary(r *run) jinja.Vars {
 	ev.Set("status", status)
 	ev.Set("timestamp", r.endedAt.Format(time.RFC3339Nano))
 	extra := jinja.Vars{"event": ev}
+	if r.loop != nil {
+		about := jinja.NewDict(2)
+		about.Set("length", int64(r.loop.total))
+		about.Set("done", true)
+		extra["loop"] = about
+	}
 	if out != nil {
 		ev.Set("payload", out)
 		for _, k := range []string{"output", "outcome", "response", "result"} {

@@ -22,9 +22,9 @@ type State struct {
 	vars     map[string]*value       // durable variables
 	timers   map[event.ID]*timer     // alarms that have not fired, by the event that set them
 	workload *jinja.Dict
-	fetch    scope.Fetch       // finds the whole of summarised values; lent from outside
-	missing  string            // a value that fetch did not find
-	second   map[string]string // the program's further names of results
+	fetch    scope.Fetch // finds the whole of summarised values; lent from outside
+	missing  string      // a value that fetch did not find
+	prog     *Program    // knows the further names of results; lent by who decides
 
 	journaling bool
 	epoch      uint64
@@ -173,6 +173,7 @@ type Command struct {
 
 	budget       int // claims it may have without being woken in between
 	place        *event.CursorPlace
+	parkedBy     int             // the attempt that parked it last
 	wait         *waiting        // set while it is parked
 	resume       *event.Resume   // set when it was parked before
 	vars         json.RawMessage // values its templates mention

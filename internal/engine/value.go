@@ -59,6 +59,17 @@ func (s *State) whole(ref string) json.RawMessage {
 // bound is a step's value with the way to what it only summarises.
 func (s *State) bound(v *scope.Value) *scope.Value { return v.Bound(s.lookUp) }
 
+// shown is what a step's name shows.
+func (s *State) shown(st *step) *scope.Value { return s.chosen(st.name, s.bound(st.result)) }
+
+// chosen adds the names the author gave to parts of a step's result.
+func (s *State) chosen(step string, v *scope.Value) *scope.Value {
+	if s.prog == nil {
+		return v
+	}
+	return v.Selecting(s.prog.chosen[step])
+}
+
 // lookUp fetches a value on behalf of a template and remembers a failure.
 func (s *State) lookUp(ref *scope.Reference) json.RawMessage {
 	raw := s.whole(ref.Ref)

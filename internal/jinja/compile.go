@@ -22,14 +22,21 @@ type frame struct {
 	budget *budget
 }
 
-// newFrame makes a frame whose slots are all unset. Nil would not do for that:
-// it is none, a value a local can have.
 func newFrame(up *frame, slots int, b *budget) *frame {
-	f := &frame{up: up, slots: make([]any, slots), budget: b}
-	for i := range f.slots {
-		f.slots[i] = unset
+	return &frame{up: up, slots: newSlots(slots), budget: b}
+}
+
+// newSlots makes slots that are all unset. Nil would not do for that: it is
+// none, a value a local can have.
+func newSlots(n int) []any {
+	if n == 0 {
+		return nil
 	}
-	return f
+	slots := make([]any, n)
+	for i := range slots {
+		slots[i] = unset
+	}
+	return slots
 }
 
 // expr is a compiled expression.

@@ -235,6 +235,7 @@ func (c *compiler) operation(o *operation, what string, of node, a arguments, po
 	if err != nil {
 		return c.fail(err, pos)
 	}
+	places := o.places(a)
 	fn := o.fn
 	return func(e env) (any, error) {
 		var subject any
@@ -260,10 +261,26 @@ func (c *compiler) operation(o *operation, what string, of node, a arguments, po
 			v, err = fn(e, subject, a)
 		}
 		if err != nil {
-			return nil, at(err, blame(err, of, subject, pos))
+			place := blame(err, of, subject, pos)
+			for i, v := range append(a.vals, a.rest...) {
+				if place == pos {
+					place = blame(err, places[i], v, pos)
+				}
+			}
+			return nil, at(err, place)
 		}
 		return v, nil
 	}
+}
+
+// places are the nodes of the arguments, sorted as bind sorts their values.
+func (o *operation) places(a arguments) []node {
+	kw := make([]named[node], len(a.kw))
+	for i, k := range a.kw {
+		kw[i] = named[node]{k.name, k.val}
+	}
+	sorted, _ := bind(o.signature, "", nil, a.pos, kw)
+	return append(sorted.vals, sorted.rest...)
 }
 
 // transparent are the filters that hand on what they are given, or a scalar: a

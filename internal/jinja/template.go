@@ -138,6 +138,19 @@ func (t *Template) Mentions(root string) bool {
 // that its scope must supply as a Func. The caller must not modify it.
 func (t *Template) Calls() []string { return t.calls }
 
+// run is what one evaluation needs beyond its scope, allocated at once.
+type run struct {
+	frame  frame
+	budget budget
+	out    output
+}
+
+func (t *Template) start() *run {
+	r := &run{budget: newBudget(t.limits)}
+	r.frame = frame{slots: newSlots(t.slots), budget: &r.budget}
+	return r
+}
+
 // env makes what the template runs in; without a frame it allocates nothing.
 func (t *Template) env(s Scope, withFrame bool) env {
 	if s == nil {
@@ -146,21 +159,27 @@ func (t *Template) env(s Scope, withFrame bool) env {
 	if !withFrame {
 		return env{scope: s}
 	}
-	b := newBudget(t.limits)
-	return env{s, newFrame(nil, t.slots, &b)}
+	return env{s, &t.start().frame}
 }
+
+// firstBuffer bounds the buffer that a text starts with, which otherwise is a
+// little longer than the source.
+const firstBuffer = 4096
 
 // Render returns the text of the template. The error is an *Error.
 func (t *Template) Render(s Scope) (string, error) {
 	if t.static {
 		return t.src, nil
 	}
-	e := t.env(s, true)
-	out := &output{budget: e.frame.budget}
-	if err := t.body(e, out); err != nil {
+	if s == nil {
+		s = Vars(nil)
+	}
+	r := t.start()
+	r.out = output{budget: &r.budget, buf: make([]byte, 0, min(len(t.src)+32, firstBuffer))}
+	if err := t.body(env{s, &r.frame}, &r.out); err != nil {
 		return "", locate(at(err, 0), t.src)
 	}
-	return string(out.buf), nil
+	return string(r.out.buf), nil
 }
 
 // Value returns the native value of a lone expression and the text of any other

@@ -153,34 +153,6 @@ func TestASimpleConditionAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkCondition(b *testing.B) {
-	tmpl, err := jinja.CompileCondition(condition)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := conditionScope()
-	b.ReportAllocs()
-	for b.Loop() {
-		if ok, err := tmpl.Truth(s); !ok || err != nil {
-			b.Fatal(ok, err)
-		}
-	}
-}
-
-func BenchmarkRender(b *testing.B) {
-	tmpl, err := jinja.Compile("Hello {{ user.name|upper }}, {{ n + 1 }}")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := jinja.Vars{"n": int64(3), "user": map[string]any{"name": "ann"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := tmpl.Render(s); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

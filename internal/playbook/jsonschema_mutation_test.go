@@ -68,10 +68,15 @@ func named(n *node, where string) string {
 	return where
 }
 
-// local is the end of a place: its key and the map that it is in.
+// local is the end of a place: its key and the map that it is in, whether that
+// is one of a list or not. Keys of the language are the same in every tool.
 func local(place string) string {
-	parts := strings.Split(place, ".")
-	return strings.Join(parts[max(0, len(parts)-2):], ".")
+	parts := strings.Split(strings.ReplaceAll(place, "[]", ""), ".")
+	parts = parts[max(0, len(parts)-2):]
+	if key := parts[len(parts)-1]; taskObject.field(key) != nil && key != "args" {
+		parts[0], _, _ = strings.Cut(parts[0], "<")
+	}
+	return strings.Join(parts, ".")
 }
 
 // pieces cuts a document into small ones, each with one step: mistakes are

@@ -62,12 +62,11 @@ func kindSchema(k *schema.Kind) spec {
 			props[f.name] = true
 		}
 	}
-	hoisted := spec{}
 	for i := range k.Fields {
 		f := &k.Fields[i]
-		for _, name := range f.Names() {
-			props[name] = toolValue(f, name)
-			hoisted[name] = olderPlace(toolValue(f, name))
+		props[f.Name] = toolValue(f)
+		for _, alias := range f.Aliases {
+			props[alias] = spec{"description": "The same as " + f.Name + ".", "$ref": propertyOf(kindDef(k.Name), f.Name)}
 		}
 	}
 	props["args"] = argsSchema(k)
@@ -80,7 +79,7 @@ func kindSchema(k *schema.Kind) spec {
 		return s
 	}
 	s["additionalProperties"] = false
-	props["spec"] = underSpec(hoisted)
+	props["spec"] = underSpec(k)
 	return s
 }
 
@@ -89,10 +88,10 @@ func kindSchema(k *schema.Kind) spec {
 func claimSchema(k *schema.Kind, claim string) spec {
 	props := spec{"options": ref(kindDef(k.Name)), "auth": spec{"type": "null"}}
 	if f, ok := k.Field(claim); ok {
-		props["claim"] = toolValue(f, claim)
+		props["claim"] = toolValue(f)
 	}
 	if f, ok := k.Field("auth"); ok {
-		props["auth"] = toolValue(f, "auth")
+		props["auth"] = toolValue(f)
 	}
 	return spec{"properties": props}
 }
@@ -103,7 +102,7 @@ func argsSchema(k *schema.Kind) any {
 	f, own := k.Field("args")
 	switch {
 	case own && k.Name == "container":
-		return toolValue(f, "args")
+		return toolValue(f)
 	case own:
 		return true
 	}
@@ -114,23 +113,29 @@ func argsSchema(k *schema.Kind) any {
 }
 
 // underSpec describes the spec of a task of one kind.
-func underSpec(hoisted spec) spec {
-	s := taskSpecObject.jsonSchema()
-	props := s["properties"].(spec)
+func underSpec(k *schema.Kind) spec {
+	props := spec{}
+	older := func(def, name string) {
+		if taskSpecObject.field(name) == nil && name != "kind" && name != "spec" {
+			props[name] = spec{"$ref": propertyOf(def, name), "deprecated": true}
+		}
+	}
 	for i := range taskObject.fields {
-		f := &taskObject.fields[i]
-		if _, own := props[f.name]; !own && f.gone == "" && f.name != "kind" && f.name != "spec" {
-			props[f.name] = olderPlace(f.jsonSchema())
+		if f := &taskObject.fields[i]; f.gone == "" {
+			older(taskObject.name, f.name)
 		}
 	}
-	for name, v := range hoisted {
-		if _, own := props[name]; !own {
-			props[name] = v
-		}
+	for _, name := range append(k.Names(), "args") {
+		older(kindDef(k.Name), name)
 	}
-	s["additionalProperties"] = false
-	return s
+	for _, name := range taskSpecObject.names() {
+		props[name] = spec{"$ref": propertyOf(taskSpecObject.name, name)}
+	}
+	return spec{"properties": props, "additionalProperties": false}
 }
+
+// propertyOf points to the description of a key, so that it is there once.
+func propertyOf(def, name string) string { return ref(def)["$ref"].(string) + "/properties/" + name }
 
 func olderPlace(s spec) spec {
 	s["deprecated"] = true
@@ -151,19 +156,15 @@ func needs(k *schema.Kind) []any {
 	return all
 }
 
-// toolValue describes a setting of a tool under one of its names.
-func toolValue(f *schema.Field, name string) spec {
-	doc := f.Doc
-	if name != f.Name {
-		doc += " The same as " + f.Name + "."
-	}
-	s := spec{"description": doc}
+// toolValue describes a setting of a tool.
+func toolValue(f *schema.Field) spec {
+	s := spec{"description": f.Doc}
 	if f.Default != "" {
 		s["default"] = defaultValue(f)
 	}
 	if f.Unavailable != "" {
 		s["deprecated"] = true
-		s["description"] = doc + " It has no effect yet: " + f.Unavailable + "."
+		s["description"] = f.Doc + " It has no effect yet: " + f.Unavailable + "."
 		return s
 	}
 	if f.Shape.Has(schema.Any) {

@@ -1,6 +1,10 @@
 package scope
 
-import "github.com/noetl/noetl-go/internal/jinja"
+import (
+	"encoding/json"
+
+	"github.com/noetl/noetl-go/internal/jinja"
+)
 
 // Marks that a summary leaves where something was left out. An author's own
 // data may hold such keys too; then reading it costs a look at the whole.
@@ -10,6 +14,26 @@ const (
 	markKeys      = "_keys"      // of a map below the depth limit
 	markTruncated = "_truncated" // the budget was used up here
 )
+
+// ViewTasks is the fragment of a reference to the result of a list of tasks:
+// who follows it sees the keys of each task's data beside the labels, as
+// templates do.
+const ViewTasks = "tasks"
+
+// Tasks is the view of {label: data} that ViewTasks asks for.
+func Tasks(data json.RawMessage) json.RawMessage {
+	return Step(data, Info{Sequence: true}).JSON()
+}
+
+// Selecting is v with names for parts of it.
+func (v *Value) Selecting(parts []Selection) *Value {
+	if len(parts) == 0 {
+		return v
+	}
+	c := *v
+	c.info.Select = parts
+	return &c
+}
 
 // Bound is v with a way to find the whole of a summarised value.
 func (v *Value) Bound(f Fetch) *Value {
@@ -46,6 +70,9 @@ func (v *Value) all() any {
 func (v *Value) referenced(name string) (any, bool) {
 	switch name {
 	case "_ref":
+		if v.info.Ref.Sequence {
+			return v.info.Ref.Ref + "#" + ViewTasks, true
+		}
 		return v.info.Ref.Ref, true
 	case "_store":
 		return v.info.Ref.Store, true

@@ -29,7 +29,8 @@ type LoopError struct {
 // Info describes a step's result beside its data.
 type Info struct {
 	Loop     *Loop           `json:"loop,omitempty"`
-	Sequence bool            `json:"-"` // data is {label: data}: inner keys are visible at the top too
+	Sequence bool            `json:"-"`               // data is {label: data}: inner keys are visible at the top too
+	Tasks    bool            `json:"tasks,omitempty"` // the same, and the data shows them already
 	Failed   bool            `json:"failed,omitempty"`
 	Error    json.RawMessage `json:"error,omitempty"`  // object or string, when Failed
 	Ref      *Reference      `json:"ref,omitempty"`    // set when the data at hand is only a summary
@@ -181,7 +182,7 @@ func (v *Value) Attr(name string) (any, bool) {
 	case "_status":
 		return v.status(), true
 	case "results":
-		if v.info.Sequence || v.info.Loop != nil {
+		if v.info.Sequence || v.info.Tasks || v.info.Loop != nil {
 			return v, true
 		}
 	}

@@ -28,7 +28,7 @@ const (
 	sweepEvery   = time.Second
 	recoverEvery = 10 * time.Second
 	converge     = 5 * time.Minute // from the last fault to the end of everything
-	mostTurns    = 50_000          // of one run; far more than any needs
+	mostTurns    = 15_000          // of one run; far more than any needs
 )
 
 // world is one run.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/noetl/noetl-go/internal/tool"
 	"github.com/noetl/noetl-go/internal/tool/schema"
 )
 
@@ -86,6 +87,24 @@ func TestShapesTakeWhatTheyName(t *testing.T) {
 			if c.shape.Scalar(v) {
 				t.Errorf("%s takes %v", c.shape, v)
 			}
+		}
+	}
+}
+
+// What the schema lets through, tools can read, and the other way round.
+func TestShapesAreWhatToolsRead(t *testing.T) {
+	t.Parallel()
+	for _, v := range []any{
+		"", " ", "30", " 90 ", "1.5", ".5", "1e3", "+5", "-1", "30s", "1m30s", "1.5h", "10 s", "5x", "s", "soon", "true", "No", " ON ",
+		"off", "1", "0", "2", "maybe", int64(0), int64(1), int64(30), int64(-1), 0.5, -0.5, true, false,
+	} {
+		_, durationErr := tool.ParseDuration(v)
+		if _, isFlag := v.(bool); !isFlag && schema.Duration.Scalar(v) != (durationErr == nil) {
+			t.Errorf("%#v as a time: the schema says %v, tools say %v", v, schema.Duration.Scalar(v), durationErr)
+		}
+		_, flagErr := tool.Fields{"x": v}.Bool(false, "x")
+		if schema.Flag.Scalar(v) != (flagErr == nil) {
+			t.Errorf("%#v as a flag: the schema says %v, tools say %v", v, schema.Flag.Scalar(v), flagErr)
 		}
 	}
 }
