@@ -207,6 +207,24 @@ func TestCancellingAParentCancelsTheChildItWaitsFor(t *testing.T) {
 	})
 }
 
+func TestAPlaybookThatStartsItselfIsStopped(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		r.register(p, strings.ReplaceAll(parent, "test/parent", "test/self"))
+		r.employ(&crew{r: r, id: "w", planes: []*control.Plane{p.Plane}, says: asks(`{"path":"test/self","wait":true}`)}, 1)
+		id := r.start(p, "test/self")
+		row := r.await(p, id)
+		if row.Status != event.StatusFailed || !strings.Contains(row.Error, "does it start itself?") {
+			t.Errorf("%s: %s", row.Status, row.Error)
+		}
+		rows, err := r.store.ListExecutions(t.Context(), store.ExecutionFilter{Limit: 100})
+		if err != nil || len(rows) != engine.DefaultLimits.Depth+1 {
+			t.Errorf("%d executions, %v", len(rows), err)
+		}
+	})
+}
+
 // finished is the batch by which another process cancels the execution.
 func finished(r *rig, s *engine.State) store.Batch {
 	env := engine.Env{Now: time.Now(), NewID: r.ids.Next}

@@ -139,6 +139,11 @@ func (p *Plane) runnable(ctx context.Context, ref EntryRef) (*runnable, error) {
 	if err := problems.Err(); err != nil {
 		return nil, invalidPlaybook(entry.Path, err)
 	}
+	if pool := pb.Executor.Pool; pool != "" {
+		if err := event.CheckPool(pool); err != nil {
+			return nil, invalidPlaybook(entry.Path, err)
+		}
+	}
 	prog, err := engine.CompileWith(pb, engine.Limits{MaxAttempts: p.o.MaxAttempts})
 	if err != nil {
 		return nil, invalidPlaybook(entry.Path, err)

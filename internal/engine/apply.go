@@ -102,7 +102,7 @@ func (s *State) applyStart(e *event.Event) {
 	s.catalogID, s.parentID = e.CatalogID, e.ParentExecutionID
 	s.path, s.version = d.Path, d.Version
 	s.pool, s.trace, s.parentIter = Pool(m.Pool, d.Path), m.Trace, m.ParentIter
-	s.parent.Command = m.ParentCommand
+	s.parent.Command, s.depth = m.ParentCommand, m.Depth
 	if m.Returns != nil {
 		s.parent.Request = *m.Returns
 	}

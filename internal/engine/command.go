@@ -160,8 +160,8 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 		Meta: event.CommandMeta{
 			CommandID: c.ID, Step: c.Step, ToolKind: c.Kind, Attempt: max(c.Attempt, 1), MaxAttempts: c.MaxAttempts,
 			ExecutionID: event.StringID(s.id), CatalogID: event.StringID(s.catalogID),
-			Actionable: true, Single: n.step.Single, Trace: s.trace, TimeoutSeconds: n.step.Timeout.Seconds(),
-			ParkAfter: p.limits.ParkAfter.Seconds(), Resume: c.resume, Cursor: c.place, Output: n.output,
+			Actionable: true, Single: n.step.Single, Trace: s.trace, TimeoutSeconds: p.bound(n).Seconds(),
+			ParkAfter: p.limits.ParkAfter.Seconds(), Resume: s.resumption(c), Cursor: c.place, Output: n.output,
 		},
 	}
 	if r := s.currentRun(c.Step, c.Gen); c.Index >= 0 && r != nil && r.loop != nil {
@@ -175,6 +175,16 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 		cmd.Context.RenderContext = ctx.bytes()
 	}
 	return cmd, nil
+}
+
+// resumption is what a worker needs to go on with a command that was parked.
+func (s *State) resumption(c *Command) *event.Resume {
+	if c.resume == nil || c.resume.Wake.Ref == "" {
+		return c.resume
+	}
+	r := *c.resume
+	r.Wake.Data, r.Wake.Ref = s.whole(r.Wake.Ref), ""
+	return &r
 }
 
 // iterate binds the names of one iteration.

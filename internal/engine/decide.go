@@ -60,8 +60,8 @@ func (d *decider) run() {
 		}
 		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
 	}
-	d.fireTimers()
 	d.arrangeParked()
+	d.fireTimers()
 	d.settle()
 	if n, ok := d.finalStep(); ok {
 		d.enter(n, offer{cause: d.s.lastEventID})
@@ -109,7 +109,7 @@ func (d *decider) emit(e event.Event) {
 		case eff.Command.Status == event.StatusPending:
 			d.plan.Woken = append(d.plan.Woken, eff.Command)
 		case child != 0:
-			d.plan.Abandoned = append(d.plan.Abandoned, child)
+			d.plan.abandon(child)
 		}
 	}
 	d.plan.Events = append(d.plan.Events, e)

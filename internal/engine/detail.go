@@ -31,6 +31,7 @@ type startMeta struct {
 	ParentCommand string              `json:"parent_command_id,omitempty"` // asked for this execution
 	Returns       *event.ChildRequest `json:"returns,omitempty"`           // what it asked for
 	ParentIter    json.RawMessage     `json:"parent_iter,omitempty"`       // in which iteration
+	Depth         int                 `json:"depth,omitempty"`             // executions this one is within
 }
 
 // enterDetail is the context of step.enter. The loop fields freeze what the

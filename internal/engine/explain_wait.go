@@ -70,7 +70,7 @@ func (x explainer) parked(c *Command, w *event.Wait) {
 			verb = "ends"
 		}
 		w.What = fmt.Sprintf("execution %s of playbook %s %s", c.wait.child, park.Child.Path, verb)
-	case park.Delay > 0:
+	case park.Callback == "":
 		w.For, w.What = "timer", "its pause is over"
 	default:
 		w.For, w.What = "callback", "somebody calls back ("+park.Callback+")"

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -38,7 +40,7 @@ func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
 	c.parkedBy = c.Attempt
 	c.Status, c.Worker, c.LeaseUntil = event.StatusWaiting, "", time.Time{}
 	c.wait = &waiting{park: park, since: e.CreatedAt}
-	if park.Child != nil || park.Delay > 0 {
+	if park.Callback == "" || park.Child != nil {
 		s.parked = with(s.parked, c)
 	}
 	s.trimPending()
@@ -80,11 +82,14 @@ func (s *State) applyWake(c *Command, e *event.Event) Effect {
 	case t == event.CallDone && len(c.wait.park.Resume) > 0:
 		d := callOf(e)
 		w := event.Wake{Data: d.Data, Error: d.Error}
+		if d.Ref != nil {
+			w.Data, w.Ref = nil, d.Ref.Ref
+		}
 		if len(w.Error) == 0 && isToolFailure(d.Status, e.Status) {
 			w.Error = encode(firstOf(e.Error, "reported status "+firstOf(d.Status, e.Status)))
 		}
 		if len(w.Error) > 0 {
-			w.Data = nil
+			w.Data, w.Ref = nil, ""
 		}
 		s.wake(c, w)
 		return Effect{Command: c}
@@ -100,7 +105,7 @@ func (s *State) applyWake(c *Command, e *event.Event) Effect {
 func (s *State) waitingAt(step string) string {
 	found := ""
 	for _, c := range s.open {
-		if c.Step != step || c.wait == nil || c.wait.park.Child != nil || c.wait.park.Delay > 0 {
+		if c.Step != step || c.wait == nil || c.wait.park.Child != nil || c.wait.park.Callback == "" {
 			continue
 		}
 		if found != "" {
@@ -117,6 +122,7 @@ type Child struct {
 	Command string // the command that asked
 	Request event.ChildRequest
 	Iter    json.RawMessage // the iteration it was asked for in; nil outside loops
+	Depth   int             // how many executions it is within
 }
 
 // Children lists the executions that parked commands wait for, oldest first.
@@ -131,7 +137,7 @@ func (s *State) Children() []Child {
 }
 
 func (s *State) childOf(c *Command) Child {
-	child := Child{ID: c.wait.child, Command: c.ID, Request: *c.wait.park.Child}
+	child := Child{ID: c.wait.child, Command: c.ID, Request: *c.wait.park.Child, Depth: s.depth + 1}
 	if r := s.currentRun(c.Step, c.Gen); r != nil && r.loop != nil && c.Index >= 0 {
 		child.Iter = r.loop.iter(s, c.Index)
 	}
@@ -144,6 +150,16 @@ func (s *State) awaited(command string) event.ID {
 		return c.wait.child
 	}
 	return 0
+}
+
+// abandon notes a child whose parent has stopped waiting. One that this very
+// plan would have started is not started.
+func (pl *Plan) abandon(child event.ID) {
+	if i := slices.IndexFunc(pl.Children, func(c Child) bool { return c.ID == child }); i >= 0 {
+		pl.Children = slices.Delete(pl.Children, i, i+1)
+		return
+	}
+	pl.Abandoned = append(pl.Abandoned, child)
 }
 
 // childDetail is the context of child.issued. The child's execution has the id
@@ -181,6 +197,11 @@ func (d *decider) arrangeParked() {
 			continue
 		}
 		req := park.Child
+		if d.s.depth >= d.p.limits.Depth {
+			d.failCommand(c, "child", "DEPTH", fmt.Sprintf("playbook %s is not started: %d executions within each other are enough (does it start itself?)",
+				req.Path, d.s.depth+1), c.EventID)
+			continue
+		}
 		d.step(event.ChildIssued, c.Step, event.StatusPending, &childDetail{
 			CommandID: c.ID, Path: req.Path, CatalogID: req.CatalogID, Version: req.Version, Wait: req.Wait,
 		}, c.EventID)

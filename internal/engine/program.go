@@ -19,10 +19,11 @@ type Limits struct {
 	MaxAttempts int // claims of one command before it is given up
 
 	ParkAfter time.Duration // pauses from this length on hold no worker
+	Depth     int           // executions that start each other, one within the other
 }
 
 // DefaultLimits are used where a field is zero.
-var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3, ParkAfter: 5 * time.Second}
+var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3, ParkAfter: 5 * time.Second, Depth: 32}
 
 // Program is a playbook prepared for deciding: its graph with reachability,
 // and per step the wire form of its tool and the names its templates mention.
@@ -117,6 +118,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.ParkAfter == 0 {
 		l.ParkAfter = DefaultLimits.ParkAfter
+	}
+	if l.Depth == 0 {
+		l.Depth = DefaultLimits.Depth
 	}
 	return l
 }

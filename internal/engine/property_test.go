@@ -62,6 +62,7 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 	case 11:
 		h.input(h.report(c, event.CommandParked, map[string]any{"park": json.RawMessage(rapid.SampledFrom([]string{
 			`{"delay_seconds": 3, "resume": {"at": 1}}`,
+			`{"resume": {"at": 1}}`,
 			`{"callback": "x"}`,
 			`{"callback": "x", "resume": {"at": 2}}`,
 			`{"child": {"path": "sub", "wait": true}}`,
@@ -121,7 +122,7 @@ func (h *host) randomNews(rt *rapid.T, past map[string]event.Event, c *Command) 
 		if e, ok := ChildNews(h.state, Child{ID: c.wait.child, Command: c.ID}, json.RawMessage(`{"n":1,"rows":[1]}`), failure, nil, h.env()); ok {
 			h.end(past, c, e)
 		}
-	case c.wait.park.Delay > 0:
+	case c.wait.park.Callback == "":
 		h.now = h.state.timers[c.wait.timer].at
 		h.input()
 	default:

@@ -37,11 +37,11 @@ func Start(p *Program, in StartInput, env Env) (event.Event, error) {
 		CatalogID: event.StringID(in.CatalogID), ExecutionID: event.StringID(in.ExecutionID),
 		Path: in.Path, Version: in.Version, Workload: raw,
 	}
-	meta := &startMeta{EmittedAt: env.Now, Emitter: "control_plane", Pool: in.Pool, Trace: in.Trace}
+	meta := &startMeta{EmittedAt: env.Now, Emitter: "control_plane", Pool: firstOf(in.Pool, p.pb.Executor.Pool), Trace: in.Trace}
 	if c := in.Child; c != nil {
 		returns := c.Request
 		returns.Payload = nil
-		meta.ParentCommand, meta.Returns, meta.ParentIter = c.Command, &returns, c.Iter
+		meta.ParentCommand, meta.Returns, meta.ParentIter, meta.Depth = c.Command, &returns, c.Iter, c.Depth
 	}
 	e := event.Event{
 		ExecutionID: in.ExecutionID, CatalogID: in.CatalogID, ParentExecutionID: in.ParentExecutionID,

@@ -40,6 +40,7 @@ type head struct {
 	pool                    string
 	trace                   json.RawMessage
 	parent                  Parent
+	depth                   int             // executions this one is within
 	parentIter              json.RawMessage // the parent's iteration that started this execution
 
 	seq         int64

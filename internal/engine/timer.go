@@ -108,11 +108,8 @@ func (d *decider) setTimer(step string, detail timerDetail, cause event.ID) {
 // watchRun sets the timer of a run that was just entered, when the step has a
 // bound: on the run itself, or counted from the start of the execution.
 func (d *decider) watchRun(n *node, r *run) {
-	at, bound := time.Time{}, n.step.Timeout
-	if bound == 0 {
-		bound = d.p.pb.Executor.StepTimeout
-	}
-	if bound > 0 {
+	at := time.Time{}
+	if bound := d.p.bound(n); bound > 0 {
 		at = d.env.Now.Add(bound)
 	}
 	if dl := n.step.Deadline; dl > 0 && (at.IsZero() || d.s.startedAt.Add(dl).Before(at)) {
@@ -121,6 +118,14 @@ func (d *decider) watchRun(n *node, r *run) {
 	if !at.IsZero() {
 		d.setTimer(r.step, timerDetail{Timer: timerTimeout, Gen: r.gen, FiresAt: at}, r.entered)
 	}
+}
+
+// bound is how long a run of the step may take; 0 = any time.
+func (p *Program) bound(n *node) time.Duration {
+	if n.step.Timeout > 0 {
+		return n.step.Timeout
+	}
+	return p.pb.Executor.StepTimeout
 }
 
 // fireTimers fires what is due, earliest first.
@@ -165,11 +170,16 @@ const reasonTimeout = "timeout"
 
 // giveUp fails an open command because time is over.
 func (d *decider) giveUp(c *Command, text string, cause event.ID) {
+	d.failCommand(c, "timeout", "TIMEOUT", text, cause)
+}
+
+// failCommand ends an open command on the control plane's own account.
+func (d *decider) failCommand(c *Command, kind, code, text string, cause event.ID) {
 	e := d.s.commandEvent(c, event.CommandFailed, event.StatusFailed, d.env)
 	e.ParentEventID, e.Error, e.Meta = cause, text, emittedByOrchestrator
 	e.Result = envelope(event.StatusFailed, encode(map[string]any{
 		"command_id": c.ID,
-		"error":      map[string]any{"kind": "timeout", "code": "TIMEOUT", "message": text, "retryable": false},
+		"error":      map[string]any{"kind": kind, "code": code, "message": text, "retryable": false},
 	}))
 	d.emit(e)
 }

@@ -7,7 +7,7 @@ import "encoding/json"
 // goes on at a worker with what Resume holds; without Resume, what woke it is
 // its result.
 type Park struct {
-	Delay    float64         `json:"delay_seconds,omitempty"` // wait this long
+	Delay    float64         `json:"delay_seconds,omitempty"` // wait this long; meant when nothing else is given
 	Child    *ChildRequest   `json:"child,omitempty"`         // run another playbook
 	Callback string          `json:"callback,omitempty"`      // wait to be called back; says by whom
 	Resume   json.RawMessage `json:"resume,omitempty"`        // the worker's own note on where it was
@@ -37,6 +37,7 @@ type Resume struct {
 type Wake struct {
 	Data  json.RawMessage `json:"data,omitempty"`
 	Error json.RawMessage `json:"error,omitempty"`
+	Ref   string          `json:"ref,omitempty"` // where Data is kept when it is large; workers never see it
 }
 
 // CursorPlace is where a command stands in a cursor loop.

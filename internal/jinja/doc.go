@@ -12,6 +12,11 @@
 // slices and maps are converted on the way in. Values are never modified: a
 // template cannot change what it is given, so callers may share them.
 //
+// Which names a template reads (Free) and which functions of the host it calls
+// (Calls) is known when it is compiled. A host function is a Func in the scope;
+// its name must be one of those that this package declares as provided, so that
+// a misspelt function is refused before anything runs.
+//
 // Every evaluation runs under Limits, so that no template, however written,
 // takes more than a bounded amount of work and memory.
 //

@@ -44,10 +44,7 @@ func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
 		return err
 	})
 	if err != nil {
-		return nil, &tool.Error{
-			Kind: tool.KindResourceLimit, Code: "RESULT_NOT_STORED", Retryable: transient(err),
-			Message: "the result is too large for an event and could not be stored: " + err.Error(),
-		}
+		return nil, notStored(err)
 	}
 	summarise := scope.SummariseSequence
 	if s.plan.single {
@@ -55,6 +52,13 @@ func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
 	}
 	out.extracted = summarise(data, selections(output))
 	return out, nil
+}
+
+func notStored(err error) *tool.Error {
+	return &tool.Error{
+		Kind: tool.KindResourceLimit, Code: "RESULT_NOT_STORED", Retryable: transient(err),
+		Message: "the result is too large for an event and could not be stored: " + err.Error(),
+	}
 }
 
 func selections(o *event.Output) []scope.Selection {

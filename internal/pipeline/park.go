@@ -14,7 +14,7 @@ import (
 // suspend has the command wait without a worker: for the outcome of the task
 // in hand, or, when w is nil, for its next try. What the command has come to is
 // noted down, unless all there is to do afterwards is to report the outcome.
-func (s *run) suspend(p *event.Park, w *waiting) *tool.Error {
+func (s *run) suspend(ctx context.Context, p *event.Park, w *waiting) *tool.Error {
 	t := s.plan.tasks[s.current]
 	if w != nil && p.Delay <= 0 && p.Child == nil && p.Callback == "" {
 		return &tool.Error{
@@ -31,10 +31,46 @@ func (s *run) suspend(p *event.Park, w *waiting) *tool.Error {
 				Kind: tool.KindInternal, Code: "PARK", Message: "what the command has come to cannot be noted down: " + err.Error(),
 			}
 		}
-		park.Resume = note
+		var failed *tool.Error
+		if park.Resume, failed = s.keepNote(ctx, note); failed != nil {
+			return failed
+		}
 	}
 	s.park = &park
 	return nil
+}
+
+// noteRef stands for a note that is too large for an event.
+type noteRef struct {
+	Ref string `json:"ref"`
+}
+
+// keepNote puts a large note where results are kept.
+func (s *run) keepNote(ctx context.Context, note json.RawMessage) (json.RawMessage, *tool.Error) {
+	if s.opt.Results == nil || len(note) <= s.opt.InlineLimit {
+		return note, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	var at event.StoredResult
+	err := s.persist(ctx, func() (err error) {
+		at, err = s.opt.Results.PutResult(ctx, s.cmd.ExecutionID, stepOf(s.cmd)+".parked", note)
+		return err
+	})
+	if err != nil {
+		return nil, notStored(err)
+	}
+	ref, _ := tool.Encode(noteRef{at.Ref}) // text always has a JSON form
+	return ref, nil
+}
+
+// noteOf is the note itself.
+func (s *run) noteOf(ctx context.Context, state json.RawMessage) (json.RawMessage, *tool.Error) {
+	var ref noteRef
+	if json.Unmarshal(state, &ref) != nil || ref.Ref == "" {
+		return state, nil
+	}
+	return s.whole(ctx, ref.Ref)
 }
 
 // parked is the event of a command that waits without a worker.
@@ -50,12 +86,16 @@ func (s *run) parked() event.Incoming {
 }
 
 // resume reads the note of a command that was parked before.
-func (s *run) resume() *tool.Error {
+func (s *run) resume(ctx context.Context) *tool.Error {
 	r := s.cmd.Meta.Resume
 	if r == nil {
 		return nil
 	}
-	c, err := readCheckpoint(r.State, s.plan)
+	note, missing := s.noteOf(ctx, r.State)
+	if missing != nil {
+		return missing
+	}
+	c, err := readCheckpoint(note, s.plan)
 	if err == nil {
 		err = s.results.restore(c.Results)
 	}

@@ -131,7 +131,7 @@ func (s *run) pause(ctx context.Context, d time.Duration) *tool.Error {
 		if end, ok := ctx.Deadline(); ok {
 			d = min(d, max(time.Until(end), 0))
 		}
-		return s.suspend(&event.Park{Delay: d.Seconds()}, nil)
+		return s.suspend(ctx, &event.Park{Delay: d.Seconds()}, nil)
 	}
 	if err := s.opt.Sleep(ctx, d); err != nil {
 		if ctx.Err() == nil {

@@ -104,7 +104,7 @@ func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (en
 	}()
 	err := run.prepare()
 	if err == nil {
-		err = run.resume()
+		err = run.resume(ctx)
 	}
 	if err != nil {
 		return run.failed(ctx, err)

@@ -24,7 +24,7 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 		out.result, err = s.call(ctx, t, call)
 	}
 	if err == nil && out.result != nil && out.result.Park != nil {
-		if err = s.suspend(out.result.Park, &waiting{Input: view.input, Began: started.UnixMilli()}); err == nil {
+		if err = s.suspend(ctx, out.result.Park, &waiting{Input: view.input, Began: started.UnixMilli()}); err == nil {
 			return nil
 		}
 		out.result = nil

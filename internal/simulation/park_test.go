@@ -19,6 +19,9 @@ func (j *job) parks(cmd *event.Command) (event.Park, bool) {
 		}
 		return event.Park{}, false
 	}
+	if c := cmd.Meta.Cursor; c != nil && c.Phase == "claim" {
+		return event.Park{}, false // it says when the rows are at an end
+	}
 	switch j.w.book.waitsAt(cmd.NodeName) {
 	case pauses:
 		return event.Park{Delay: 0.5 + float64(j.r.IntN(5)), Resume: json.RawMessage(note)}, true
@@ -52,6 +55,11 @@ func (j *job) reportPark(cmd *event.Command, p event.Park) []*event.Command {
 	if err == nil && j.errs(0.2, "reports again that it waits") {
 		_, err := j.report(rep)
 		j.expect("repeated report", err)
+	}
+	if err == nil && j.errs(0.2, "says later once more that it waits") && j.pause(5+j.r.IntN(60)) {
+		rep.Events[0].EventID, rep.Eager = 0, 0
+		_, err := j.report(rep)
+		j.expect("second report", err)
 	}
 	return answer.Commands
 }
