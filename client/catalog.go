@@ -105,9 +105,10 @@ type ExecuteRequest struct {
 
 // ExecuteAnswer names the execution that was started.
 type ExecuteAnswer struct {
-	ExecutionID       ID     `json:"execution_id"`
-	Status            string `json:"status"`
-	CommandsGenerated int    `json:"commands_generated"`
+	ExecutionID       ID       `json:"execution_id"`
+	Status            string   `json:"status"`
+	CommandsGenerated int      `json:"commands_generated"`
+	Warnings          []string `json:"warnings,omitempty"`
 }
 
 // Execute starts an execution. The error is NotFound when there is no such

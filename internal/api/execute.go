@@ -58,6 +58,7 @@ type executeAnswer struct {
 	ExecutionID       event.StringID `json:"execution_id"`
 	Status            string         `json:"status"`
 	CommandsGenerated int            `json:"commands_generated"`
+	Warnings          []string       `json:"warnings,omitempty"`
 }
 
 func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
@@ -84,5 +85,5 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return body.missing(err)
 	}
-	return respond(w, executeAnswer{event.StringID(a.ExecutionID), a.Status, a.CommandsGenerated})
+	return respond(w, executeAnswer{event.StringID(a.ExecutionID), a.Status, a.CommandsGenerated, a.Warnings})
 }

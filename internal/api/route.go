@@ -60,7 +60,7 @@ func (s *Server) routes() []route {
 		entry(get, "/api/catalog/list/{kind}", Viewer, s.paths, "lists the paths of one kind of resource", "", `[path]`),
 		entry(post, "/api/catalog/resource", Viewer, s.entry, "returns one catalog entry", `{catalog_id | path, version?}`, `entry`),
 
-		entry(post, "/api/execute", Operator, s.execute, "starts an execution", `{path | catalog_id, version?, payload?, parent_execution_id?, execution_pool?, trace?, resource_kind?}`, `{execution_id, status, commands_generated}`),
+		entry(post, "/api/execute", Operator, s.execute, "starts an execution", `{path | catalog_id, version?, payload?, parent_execution_id?, execution_pool?, trace?, resource_kind?}`, `{execution_id, status, commands_generated, warnings?}`),
 
 		entry(post, "/api/events", Worker, s.event, "records one event", `{execution_id, step, event_type, payload?, meta?, worker_id?, event_id?, status?, created_at?, eager?}`, `{status, event_id, commands_generated, commands?}`),
 		entry(post, "/api/events/batch", Worker, s.events, "records events of one execution as a whole", `{execution_id, worker_id?, events, eager?}`, `{status, event_ids, commands_generated, commands?}`),

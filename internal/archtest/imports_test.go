@@ -91,6 +91,7 @@ var may = map[string][]string{
 	"internal/e2e":        {"client", "internal/*", "internal/*/*"},
 	"internal/behaviour":  {},
 	"internal/simulation": {},
+	"internal/mutants":    {},
 	"internal/bench":      {"client", "internal/*", "internal/*/*"},
 	"internal/corpus":     {},
 }

@@ -18,13 +18,13 @@ const (
 // elsewhere are promises that only a larger part of the system can keep, and
 // the tests that hold it to them.
 var elsewhere = map[string]string{
-	"103": "internal/control.TestAnExecutionWithoutItsDecisionIsRecovered",
+	"103":  "internal/control.TestAnExecutionWithoutItsDecisionIsRecovered",
+	"A-62": "internal/tool/python.TestCodeComesFromSeveralPlaces",
 }
 
 // pending are promises that nothing keeps yet, and what they wait for.
 var pending = map[string]string{
 	"A-45": "a postgres tool, which returns the rows of RETURNING",
-	"A-62": "a hint of the parser about libs",
 }
 
 // heading is the line a story begins with.

@@ -30,6 +30,9 @@ type stepLine struct {
 	total, done int
 	failed      int
 	began, over time.Time
+	many        bool // a loop: a command that ends does not end the step
+	waits       bool // without a worker; note says for what
+	resumes     bool // a worker goes on after the wait
 	note        string
 }
 
@@ -51,6 +54,12 @@ func (p *progress) apply(e event.Event) {
 		p.entered(e)
 	case event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
 		p.commandEnded(e)
+	case event.CommandParked, event.TimerSet, event.ChildIssued:
+		p.waits(e)
+	case event.CommandClaimed:
+		p.goesOn(e.NodeName)
+	case event.CallDone:
+		p.calledBack(e)
 	case event.StepExit, event.LoopDone:
 		p.ended(e.NodeName, event.StatusCompleted, "", e.CreatedAt)
 	case event.StepFailed:
@@ -76,13 +85,17 @@ func (p *progress) line(name string) *stepLine {
 func (p *progress) entered(e event.Event) {
 	var d struct {
 		Context struct {
-			Expected int `json:"iterations_expected"`
+			Expected int  `json:"iterations_expected"`
+			Cursor   bool `json:"__cursor_loop"`
 		} `json:"context"`
 	}
 	_ = json.Unmarshal(e.Result, &d)
 	s := p.line(e.NodeName)
 	s.runs++
-	s.status, s.began, s.total, s.done, s.failed, s.note = event.StatusRunning, e.CreatedAt, d.Context.Expected, 0, 0, ""
+	*s = stepLine{
+		name: s.name, status: event.StatusRunning, runs: s.runs, began: e.CreatedAt,
+		total: d.Context.Expected, many: d.Context.Expected > 0 || d.Context.Cursor,
+	}
 }
 
 func (p *progress) commandEnded(e event.Event) {
@@ -91,12 +104,12 @@ func (p *progress) commandEnded(e event.Event) {
 		return
 	}
 	s.done++
-	ok := e.Type.Canonical() == event.CommandCompleted && e.Status != event.ToolError && e.Status != event.ToolTimeout
+	ok := succeeded(e)
 	if !ok {
 		s.failed++
-		s.note = e.Error
+		s.note, s.waits = e.Error, false
 	}
-	if s.total > 0 {
+	if s.many {
 		return // the loop's own end closes the line
 	}
 	status := event.StatusCompleted

@@ -120,6 +120,9 @@ func (c *executeCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range answer.Warnings {
+		fmt.Fprintln(env.Stderr, "warning:", w)
+	}
 	if !c.Wait {
 		if c.JSON {
 			fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q}\n", answer.ExecutionID.String(), answer.Status)

@@ -16,15 +16,18 @@ import (
 type runCommand struct {
 	File string `arg:"" help:"Playbook file." placeholder:"FILE"`
 	payloadFlags
+	Catalog string        `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
+	Env     []string      `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
+	DataDir string        `help:"Keep the execution in this directory; noetl server --data-dir shows it." placeholder:"DIR"`
 	JSON    bool          `short:"j" help:"Print one JSON object at the end instead of progress."`
 	Timeout time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
 	Verbose bool          `short:"v" help:"Show what the node logs."`
 }
 
-// Run executes the file on a node of its own: temporary storage, the same
-// control plane, worker and tools as a server.
+// Run executes the file on a node of its own: temporary storage unless it is
+// told otherwise, the same control plane, worker and tools as a server.
 func (c *runCommand) Run(ctx context.Context, env *Env) error {
-	src, _, problems, err := readPlaybook(c.File)
+	src, pb, problems, err := readPlaybook(c.File)
 	if err != nil {
 		return err
 	}
@@ -38,20 +41,46 @@ func (c *runCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "noetl-run-")
-	if err != nil {
-		return fmt.Errorf("make temporary directory: %w", err)
+	shelf := newShelf(env)
+	if err := shelf.fill(c.Catalog); err != nil {
+		return err
 	}
-	defer os.RemoveAll(dir)
-	n, err := node.Start(ctx, node.Options{DataDir: dir, InProcess: true, Relaxed: true, Version: Version, Logger: c.logger(env)})
+	if err := shelf.follow(c.File, pb); err != nil {
+		return err
+	}
+	dir := c.DataDir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "noetl-run-"); err != nil {
+			return fmt.Errorf("make temporary directory: %w", err)
+		}
+		defer os.RemoveAll(dir)
+	}
+	n, err := node.Start(ctx, node.Options{
+		DataDir: dir, InProcess: true, Relaxed: c.DataDir == "", TemplateEnv: environ(c.Env), Version: Version, Logger: c.logger(env),
+	})
 	if err != nil {
 		return err
 	}
-	err = c.execute(ctx, env, n, src, payload)
+	err = shelf.register(ctx, n.Plane)
+	if err == nil {
+		err = c.execute(ctx, env, n, src, payload)
+	}
 	if stopErr := n.Stop(); err == nil && stopErr != nil {
 		return stopErr
 	}
 	return err
+}
+
+// environ are the variables of this process that templates may read. One that
+// is not set is undefined in a template too.
+func environ(names []string) map[string]string {
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		if v, ok := os.LookupEnv(name); ok {
+			out[name] = v
+		}
+	}
+	return out
 }
 
 func (c *runCommand) logger(env *Env) *slog.Logger {
@@ -78,6 +107,9 @@ func (c *runCommand) execute(ctx context.Context, env *Env, n *node.Node, src, p
 	defer cancel()
 	p := newProgress(env, c.JSON)
 	waitErr := follow(waitCtx, n.Plane, answer.ExecutionID, p)
+	if waitErr == nil {
+		waitErr = awaitChildren(waitCtx, env, n.Plane, answer.ExecutionID)
+	}
 	return c.conclude(env, n.Plane, answer.ExecutionID, started, p, waitErr)
 }
 
@@ -124,7 +156,7 @@ func (c *runCommand) conclude(env *Env, plane *control.Plane, id event.ID, start
 		if late {
 			reason = fmt.Sprintf("timed out after %s", c.Timeout)
 		}
-		if _, err := plane.Cancel(ctx, id, control.CancelRequest{Reason: reason, By: "noetl run"}); err != nil && event.CodeOf(err) != event.Invalid {
+		if _, err := plane.Cancel(ctx, id, control.CancelRequest{Reason: reason, By: "noetl run", Cascade: true}); err != nil && event.CodeOf(err) != event.Invalid {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ type serverCommand struct {
 	Slots       int           `help:"Commands the in-process worker runs at once." env:"WORKER_MAX_CONCURRENT" placeholder:"N"`
 	Lease       time.Duration `help:"How long a silent worker keeps a command." default:"60s" env:"NOETL_COMMAND_LEASE" placeholder:"DURATION"`
 	MaxAttempts int           `help:"How often a command whose worker is lost is given to another." default:"3" env:"NOETL_COMMAND_MAX_ATTEMPTS" placeholder:"N"`
+	TemplateEnv []string      `help:"Variables that templates of a workload may read as env.NAME." env:"NOETL_TEMPLATE_ENV" placeholder:"NAME,…"`
 	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE"`
 	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
 }
@@ -54,7 +55,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
 		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
-		Version: Version, Logger: serverLog(env, c.Verbose),
+		TemplateEnv: environ(c.TemplateEnv), Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {
 		return err

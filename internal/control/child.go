@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
@@ -50,8 +51,12 @@ func (p *Plane) runErrands(stop <-chan struct{}) {
 	}
 }
 
-// family sends the errands that follow from a durable pass.
+// family sends the errands that follow from a durable pass, and tells workers
+// to stop when the execution ended over their heads.
 func (ps *pass) family() {
+	if slices.ContainsFunc(ps.plan.Events, func(e event.Event) bool { return e.Type == event.CommandCancelled }) {
+		ps.p.out.offer(announcement{cancelled: ps.id})
+	}
 	for _, c := range ps.plan.Children {
 		ps.p.send(ps.p.startChild(ps.id, ps.state.Trace(), c))
 	}

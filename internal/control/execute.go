@@ -27,6 +27,7 @@ type ExecuteAnswer struct {
 	ExecutionID       event.ID
 	Status            string // "started"
 	CommandsGenerated int    // for a looped first step, the number of its items
+	Warnings          []string
 }
 
 // Execute starts an execution: its start and its first commands are one
@@ -53,6 +54,7 @@ func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, e
 	}
 	for try := 1; ; try++ {
 		answer, err := p.start(ctx, what.program, in)
+		answer.Warnings = what.program.Undeclared(r.Payload)
 		if !errors.Is(err, errTaken) || try == startTries {
 			return answer, err
 		}
@@ -70,6 +72,7 @@ func (p *Plane) start(ctx context.Context, program *engine.Program, in engine.St
 	if in.ExecutionID == 0 {
 		in.ExecutionID = p.o.IDs()
 	}
+	in.Environ = p.o.TemplateEnv
 	e, err := engine.Start(program, in, engine.Env{Now: p.now(), NewID: p.o.IDs})
 	if err != nil {
 		return ExecuteAnswer{}, err

@@ -2,7 +2,10 @@ package control_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -286,6 +289,18 @@ func TestHealthFollowsStoreAndBus(t *testing.T) {
 		_, _ = r.store.Close(), r.bus.Close()
 		if h := p.Health(t.Context()); h.Database || h.NATS {
 			t.Errorf("health is %+v", h)
+		}
+	})
+}
+
+func TestAStrictPlaybookWarnsOfInputsItDoesNotKnow(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		r.register(p, strings.Replace(linear, "labels: {team: a}", "strict_workload: true", 1))
+		a, err := p.Execute(t.Context(), control.ExecuteRequest{Path: "test/linear", Payload: json.RawMessage(`{"n": 2, "m": 3}`)})
+		if want := []string{"payload.m is not among the playbook's inputs"}; err != nil || !slices.Equal(a.Warnings, want) {
+			t.Errorf("warnings %q, %v", a.Warnings, err)
 		}
 	})
 }

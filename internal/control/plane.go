@@ -35,7 +35,8 @@ type Options struct {
 	Clock  func() time.Time // time.Now
 	Logger *slog.Logger     // discards
 
-	ServerURL string // put into notifications: where workers claim
+	ServerURL   string            // put into notifications: where workers claim
+	TemplateEnv map[string]string // what the templates of workloads see as env
 
 	Lease           time.Duration // 60 s: how long a claim holds without a heartbeat
 	QuietLease      time.Duration // 30 min: the lease of a worker that sends no heartbeats

@@ -27,6 +27,7 @@ var resourceKinds = []string{"playbook", "credential", "mcp", "agent", "memory",
 type RegisterRequest struct {
 	Content      string // YAML, or base64 of it
 	ResourceType string // used when the document names no kind; empty = Playbook
+	Path         string // stored under this one instead of the document's own
 }
 
 // Registration is a stored resource and what was noticed about it.
@@ -49,6 +50,9 @@ func (p *Plane) Register(ctx context.Context, r RegisterRequest) (Registration, 
 	}
 	if e.Path, e.Meta, err = metadata(doc); err != nil {
 		return Registration{}, err
+	}
+	if r.Path != "" {
+		e.Path = cleanPath(r.Path)
 	}
 	if e.Payload, err = json.Marshal(doc); err != nil {
 		return Registration{}, event.Errorf(event.Invalid, "the document cannot be written as JSON: %w", err)

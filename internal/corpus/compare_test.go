@@ -28,6 +28,7 @@ type history struct {
 	events   []event.Event
 	steps    map[string]engine.StepOutcome
 	playbook *playbook.Playbook // nil when it was refused
+	children []childRun
 }
 
 // entered are the steps in the order in which they were entered.
@@ -67,13 +68,11 @@ func compareOne(want *expectation, h *history) string {
 	}
 	for _, check := range []func(*expectation, *history) string{
 		compareSteps, compareOrder, compareFailed, compareResults, compareLoops, compareStdout,
+		compareChildren,
 	} {
 		if diff := check(want, h); diff != "" {
 			return diff
 		}
-	}
-	if len(want.Children) > 0 {
-		return "child_executions: not compared yet"
 	}
 	return ""
 }

@@ -25,6 +25,7 @@ func sample() *history {
 			{Name: "b", Tasks: []*playbook.Task{{Label: "fetch"}, {Label: "save"}}},
 		}},
 	}
+	h.children = []childRun{{path: "x", status: event.StatusCompleted, workload: map[string]any{"n": 1.0, "m": 2.0}}}
 	for i, line := range strings.Fields("step.enter:a command.completed:a step.enter:b step.enter:c " +
 		"command.completed:b command.completed:c step.enter:d command.completed:d") {
 		kind, name, _ := strings.Cut(line, ":")
@@ -69,7 +70,10 @@ func TestCorpusComparisonFindsDifferences(t *testing.T) {
 		{"more iterations", `{loops: {c: {iterations: 3}}}`, "want 3 iterations"},
 		{"a printed text", `{stdout_contains: {a: from a}}`, ""},
 		{"a text that was not printed", `{stdout_contains: {a: from b}}`, "did not print"},
-		{"child executions", `{child_executions: [{path: x}]}`, "not compared yet"},
+		{"a child execution", `{child_executions: [{path: x, status: COMPLETED, workload: {n: 1}}]}`, ""},
+		{"a child with another input", `{child_executions: [{path: x, status: COMPLETED, workload: {n: 2}}]}`, "workload.n: want"},
+		{"another child", `{child_executions: [{path: y, status: COMPLETED}]}`, "want COMPLETED of y"},
+		{"a missing child", `{child_executions: [{path: x}, {path: y}]}`, "want 2, got 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -192,7 +192,7 @@ func prove(t *testing.T, db store.Store, id event.ID) proof {
 			p.terminal++
 		case e.Type == event.CommandIssued:
 			p.accepted[e.CommandID] += 0
-		case e.Type.IsCommandEnd() && effect.Ignored == "":
+		case effect.Ended:
 			p.accepted[e.CommandID]++
 		case e.Type == event.CommandClaimed:
 			var m struct {

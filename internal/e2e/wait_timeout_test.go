@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/noetl/noetl-go/client"
 	"github.com/noetl/noetl-go/internal/event"
 )
 
@@ -51,6 +50,20 @@ func (s *system) timedOut(p *process, id event.ID) {
 	s.t.Error("no command failed with an error of kind timeout")
 }
 
+// handled ends well because an arc takes the timeout up.
+const handled = `
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: handled, path: e2e/handled}
+workflow:
+  - step: hang
+    spec: {timeout: 200ms}
+    tool: {kind: shell, command: "exec sleep 600"}
+    next: {arcs: [{step: late, when: "{{ output.error.kind == 'timeout' }}"}, {step: other}]}
+  - {step: late, tool: {kind: noop}}
+  - {step: other, tool: {kind: noop}}
+`
+
 func TestStepTimeoutStopsTheTool(t *testing.T) {
 	onBackends(t, func(t *testing.T, s *system) {
 		server := s.server(0)
@@ -64,72 +77,47 @@ func TestStepTimeoutStopsTheTool(t *testing.T) {
 				s.gone(pid)
 			})
 		}
-	})
-}
-
-func TestStepTimeoutFiresAfterTheServerWasKilled(t *testing.T) {
-	onBackends(t, func(t *testing.T, s *system) {
-		first := s.server(0)
-		id := s.start(first, s.here(hanging("shell")))
-		s.logged(first, id, event.TimerSet)
-		s.appears("shell.pid")
-		first.Kill()
-
-		second := s.server(0)
-		s.timedOut(second, id)
-		s.stop(second)
-		prove(t, s.open(), id)
-	})
-}
-
-// TestStepTimeoutIsAnErrorArcsCanTakeUp shows its kind to the playbook.
-func TestStepTimeoutIsAnErrorArcsCanTakeUp(t *testing.T) {
-	onBackends(t, func(t *testing.T, s *system) {
-		server := s.server(0)
-		id := s.start(server, `
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: handled, path: e2e/handled}
-workflow:
-  - step: hang
-    spec: {timeout: 200ms}
-    tool: {kind: shell, command: "exec sleep 600"}
-    next: {arcs: [{step: late, when: "{{ output.error.kind == 'timeout' }}"}, {step: other}]}
-  - {step: late, tool: {kind: noop, result: {said: "{{ hang.error.message }}"}}}
-  - {step: other, tool: {kind: noop}}
-`)
-		d := s.ended(server, id, event.StatusCompleted)
+		d := s.ended(server, s.start(server, handled), event.StatusCompleted)
 		if d.Steps["late"].Runs != 1 || d.Steps["other"].Runs != 0 {
 			t.Errorf("the arc for a timeout was not taken: %+v", d.Steps)
 		}
 	})
 }
 
+// late has more work than its deadline allows, some of it without a worker.
+const late = `
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: late, path: e2e/late}
+executor: {spec: {timeout: 3s}}
+workflow:
+  - {step: start, tool: {kind: noop}, next: [hang, each]}
+  - {step: hang, tool: {kind: shell, command: "echo $$ > DIR/late.pid; exec sleep 600"}}
+  - step: each
+    loop: {in: 5, iterator: i, spec: {mode: parallel}}
+    tool: {kind: shell, command: "exec sleep 600"}
+`
+
+// overdue holds an execution against what its deadline leaves behind.
+func (s *system) overdue(p *process, id event.ID) {
+	s.t.Helper()
+	d := s.ended(p, id, event.StatusFailed)
+	if want := "the execution did not end within its deadline of 3s"; d.Error != want {
+		s.t.Errorf("error %q, want %q", d.Error, want)
+	}
+	for step, want := range map[string]string{"start": event.StatusCompleted, "hang": event.StatusCancelled, "each": event.StatusCancelled} {
+		if got := d.Steps[step].Status; got != want {
+			s.t.Errorf("step %s is %s, want %s", step, got, want)
+		}
+	}
+}
+
 func TestDeadlineEndsTheExecution(t *testing.T) {
 	onBackends(t, func(t *testing.T, s *system) {
 		server := s.server(0, "--slots", "2")
-		id := s.start(server, s.here(`
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: deadline, path: e2e/deadline}
-executor: {spec: {timeout: 3s}}
-workflow:
-  - {step: start, tool: {kind: noop}, next: [hang, loop]}
-  - {step: hang, tool: {kind: shell, command: "echo $$ > DIR/shell.pid; exec sleep 600"}}
-  - step: loop
-    loop: {in: 5, iterator: i, spec: {mode: parallel}}
-    tool: {kind: shell, command: "exec sleep 600"}
-`))
-		pid := s.appears("shell.pid")
-		d := s.ended(server, id, event.StatusFailed)
-		if want := "the execution did not end within its deadline of 3s"; d.Error != want {
-			t.Errorf("error %q, want %q", d.Error, want)
-		}
-		for step, want := range map[string]string{"start": event.StatusCompleted, "hang": event.StatusCancelled, "loop": event.StatusCancelled} {
-			if got := d.Steps[step].Status; got != want {
-				t.Errorf("step %s is %s, want %s", step, got, want)
-			}
-		}
+		id := s.start(server, s.here(late))
+		pid := s.appears("late.pid")
+		s.overdue(server, id)
 		s.gone(pid)
 		s.stop(server)
 		if p := prove(t, s.open(), id); len(p.accepted) != 7 {
@@ -138,27 +126,22 @@ workflow:
 	})
 }
 
-func TestDeadlineHoldsAfterTheServerWasKilled(t *testing.T) {
+func TestTimersFireAfterTheServerWasKilled(t *testing.T) {
 	onBackends(t, func(t *testing.T, s *system) {
 		first := s.server(0)
-		id := s.start(first, s.here(`
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: deadline, path: e2e/deadline}
-executor: {spec: {timeout: 2s}}
-workflow:
-  - {step: hang, tool: {kind: shell, command: "echo $$ > DIR/shell.pid; exec sleep 600"}}
-`))
+		step := s.start(first, s.here(hanging("shell")))
+		whole := s.start(first, s.here(late))
+		s.logged(first, step, event.TimerSet)
 		s.appears("shell.pid")
+		s.appears("late.pid")
 		first.Kill()
+
 		second := s.server(0)
-		d := s.ended(second, id, event.StatusFailed)
-		if !strings.Contains(d.Error, "deadline of 2s") {
-			t.Errorf("error %q", d.Error)
-		}
-		_, err := second.client.Cancel(s.ctx(), id, client.CancelRequest{})
-		if client.CodeOf(err) != client.Invalid {
-			t.Errorf("cancelling what has ended: %v", err)
-		}
+		s.timedOut(second, step)
+		s.overdue(second, whole)
+		s.stop(second)
+		db := s.open()
+		prove(t, db, step)
+		prove(t, db, whole)
 	})
 }

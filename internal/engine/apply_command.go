@@ -107,13 +107,14 @@ func (s *State) whyNoCommand(e *event.Event) string {
 	return IgnoredUnknown
 }
 
-// fenced tells whether the event comes from somebody who no longer holds the
-// command: another worker took it over, or it is a later attempt's by now.
+// fenced tells whether the event comes from somebody who does not hold the
+// command any more: another worker took it over, it waits for one, or it is a
+// later attempt's by now.
 func fenced(c *Command, e *event.Event) bool {
 	if c.Attempt == 0 || e.WorkerID == "" {
 		return false
 	}
-	if c.Worker != "" && e.WorkerID != c.Worker {
+	if e.WorkerID != c.Worker { // nobody holds it once it was given back or woken
 		return true
 	}
 	attempt := callOf(e).Attempt

@@ -33,11 +33,7 @@ func parkOf(e *event.Event) (event.Park, bool) {
 
 // park takes a command off its worker until something wakes it.
 func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
-	if c.Attempt > 0 && c.parkedBy == c.Attempt {
-		return Effect{Ignored: IgnoredDuplicate} // reported again after it was woken
-	}
 	s.touchCommand(c)
-	c.parkedBy = c.Attempt
 	c.Status, c.Worker, c.LeaseUntil = event.StatusWaiting, "", time.Time{}
 	c.wait = &waiting{park: park, since: e.CreatedAt}
 	if park.Callback == "" || park.Child != nil {

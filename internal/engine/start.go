@@ -15,17 +15,18 @@ type StartInput struct {
 	ParentExecutionID event.ID
 	Path              string
 	Version           int
-	Pool              string          // "" = by path
-	Payload           json.RawMessage // object whose keys replace those of the workload; may be empty
+	Pool              string            // "" = by path
+	Payload           json.RawMessage   // object whose keys replace those of the workload; may be empty
+	Environ           map[string]string // what the workload's templates see as env; nothing else of the environment
 	Trace             json.RawMessage
 	Child             *Child // set when a parked command of the parent asked for the execution
 }
 
 // Start makes the first event of an execution. What can be refused is refused
-// here, before anything is written: a payload that is no object, an entry loop
-// over something that is no list.
+// here, before anything is written: a payload that is no object, a default that
+// cannot be evaluated, an entry loop over something that is no list.
 func Start(p *Program, in StartInput, env Env) (event.Event, error) {
-	workload, err := mergeWorkload(p.pb.Workload, in.Payload)
+	workload, err := workloadOf(p, in)
 	if err != nil {
 		return event.Event{}, err
 	}
@@ -51,28 +52,6 @@ func Start(p *Program, in StartInput, env Env) (event.Event, error) {
 		Meta: encode(meta),
 	}
 	return e, checkEntryLoop(p, in, e)
-}
-
-// mergeWorkload lays the payload's top-level keys over the playbook's.
-func mergeWorkload(defaults *jinja.Dict, payload json.RawMessage) (*jinja.Dict, error) {
-	out := defaults.Clone()
-	if len(payload) == 0 {
-		return out, nil
-	}
-	v, err := jinja.FromJSON(payload)
-	if err != nil {
-		return nil, event.Errorf(event.Invalid, "payload is not JSON: %v", err)
-	}
-	switch d := v.(type) {
-	case nil:
-	case *jinja.Dict:
-		for k, x := range d.All() {
-			out.Set(k, x)
-		}
-	default:
-		return nil, event.Errorf(event.Invalid, "payload must be a JSON object, got: %s", jsonType(v))
-	}
-	return out, nil
 }
 
 func checkEntryLoop(p *Program, in StartInput, start event.Event) error {

@@ -174,7 +174,6 @@ type Command struct {
 
 	budget       int // claims it may have without being woken in between
 	place        *event.CursorPlace
-	parkedBy     int             // the attempt that parked it last
 	wait         *waiting        // set while it is parked
 	resume       *event.Resume   // set when it was parked before
 	vars         json.RawMessage // values its templates mention

@@ -69,4 +69,16 @@ var mutants = []mutant{
 		"what waits is announced again", "an announcement that is lost is not repeated",
 		[]edit{{"internal/control/sweep.go", "\t\tp.sweepPending(ctx, &pending, p.now().Add(-p.o.Republish))\n", ""}},
 	},
+	{
+		"a timer does not fire before its time", "it fires a second early",
+		[]edit{{"internal/engine/timer.go", "t.at.After(d.env.Now) {", "t.at.After(d.env.Now.Add(time.Second)) {"}},
+	},
+	{
+		"a child starts under the id its parent's log gives it", "it gets an id of its own",
+		[]edit{{"internal/control/child.go", "ExecutionID: c.ID, CatalogID: what.catalogID", "CatalogID: what.catalogID"}},
+	},
+	{
+		"what was woken is not parked by who held it before", "any report of its last holder parks it",
+		[]edit{{"internal/engine/apply_command.go", "if c.Status == event.StatusPending && c.Attempt > 0 {", "if false {"}},
+	},
 }

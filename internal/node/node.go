@@ -34,13 +34,14 @@ type Options struct {
 	NATSListen  string // host:port on which the embedded NATS admits remote workers; "" = none
 	InProcess   bool   // no broker at all: commands reach only the worker in this process
 	NoWorker    bool
-	Slots       int           // of the in-process worker; 0 = default
-	Pools       []string      // of the in-process worker; nil = default
-	Lease       time.Duration // of a claim; 0 = default
-	MaxAttempts int           // claims of one command before it is given up; 0 = default
-	PublicURL   string        // how workers reach this server; "" = from Listen
-	Relaxed     bool          // SQLite may lose the last commits on power loss
-	MachineID   int           // of the id generator; with PostgreSQL the next free one from here on
+	Slots       int               // of the in-process worker; 0 = default
+	Pools       []string          // of the in-process worker; nil = default
+	Lease       time.Duration     // of a claim; 0 = default
+	MaxAttempts int               // claims of one command before it is given up; 0 = default
+	PublicURL   string            // how workers reach this server; "" = from Listen
+	TemplateEnv map[string]string // what the templates of workloads see as env
+	Relaxed     bool              // SQLite may lose the last commits on power loss
+	MachineID   int               // of the id generator; with PostgreSQL the next free one from here on
 	Version     string
 	Logger      *slog.Logger
 }
@@ -91,7 +92,7 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	ids := snowflake.New(n.machine, time.Now)
 	if n.Plane, err = control.New(control.Options{
 		Store: n.Store, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
-		MaxAttempts: o.MaxAttempts,
+		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv,
 	}); err != nil {
 		return nil, err
 	}

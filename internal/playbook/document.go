@@ -17,11 +17,14 @@ type Playbook struct {
 	APIVersion string // normalised: noetl.io/v2
 	Kind       string // "Playbook"
 	Metadata   Metadata
-	Workload   *jinja.Dict // default inputs; never nil
-	Keychain   []any       // declarations as written
-	Executor   Executor
-	Steps      []*Step // in workflow order, never empty
-	Entry      int     // index of the step that starts
+	Workload   *jinja.Dict // default inputs as written; never nil
+	// Rendered are the keys of Workload that hold templates, in their order.
+	// They are evaluated once, when an execution starts.
+	Rendered []Assignment
+	Keychain []any // declarations as written
+	Executor Executor
+	Steps    []*Step // in workflow order, never empty
+	Entry    int     // index of the step that starts
 }
 
 // Step finds a step by name.

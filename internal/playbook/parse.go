@@ -49,7 +49,7 @@ func (r *reader) playbook(root *node) *Playbook {
 	root = r.conform(root.without(append(extensions(root), "apiVersion", "kind")...), rootObject)
 	p := &Playbook{APIVersion: apiVersion, Kind: "Playbook"}
 	p.Metadata = r.metadata(root)
-	p.Workload = r.workload(root)
+	p.Workload, p.Rendered = r.workload(root)
 	p.Keychain = r.keychain(root)
 	r.readWorkbook(root)
 	exec := r.executor(root, &p.Executor)
@@ -175,16 +175,6 @@ func texts(n *node) []any {
 		out = append(out, w)
 	}
 	return out
-}
-
-// workload reads the default inputs. A `vars` map at the root is an older
-// spelling of further defaults, with less weight.
-func (r *reader) workload(root *node) *jinja.Dict {
-	n := merged(given(root.get("vars")), given(root.get("workload")))
-	if n == nil {
-		return jinja.NewDict(0)
-	}
-	return n.dict()
 }
 
 func (r *reader) workflow(root *node) []*Step {

@@ -30,7 +30,8 @@ type plane struct {
 
 func (w *world) startPlane() {
 	w.born++
-	p := &plane{name: fmt.Sprintf("plane%02d", w.born), swept: map[string]time.Time{}}
+	// The first look at timers comes after a pause, which is drawn like the others.
+	p := &plane{name: fmt.Sprintf("plane%02d", w.born), swept: map[string]time.Time{"DueExecutions": time.Now()}}
 	p.life, p.stop = context.WithCancel(context.Background())
 	o := control.Options{
 		Store: &gate{w: w, p: p}, Bus: mouth{w.bus, p}, IDs: snowflake.New(w.born, nil).Next,
@@ -133,4 +134,3 @@ func (w *world) checkSlots() {
 		}
 	}
 }
-

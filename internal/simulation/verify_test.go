@@ -120,9 +120,9 @@ type task struct {
 type commandMeta struct {
 	Gen        int                `json:"gen"`
 	Cursor     *event.CursorPlace `json:"cursor"`
-	Index      *int      `json:"iteration_index"`
-	Attempt    int       `json:"attempt"`
-	LeaseUntil time.Time `json:"lease_until"`
+	Index      *int               `json:"iteration_index"`
+	Attempt    int                `json:"attempt"`
+	LeaseUntil time.Time          `json:"lease_until"`
 }
 
 // place says where in a workflow a command stands.
@@ -357,4 +357,3 @@ func (p *proof) checkCommandRow(id string, c *task) {
 		p.problem(rows, "%s: the row is not what the log says (-log +row):\n%s", id, diff)
 	}
 }
-

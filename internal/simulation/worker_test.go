@@ -338,4 +338,3 @@ func (j *job) incoming(cmd *event.Command, t event.Type, payload map[string]any)
 	meta := fmt.Sprintf(`{"command_id":%q,"attempt":%d}`, cmd.Meta.CommandID, cmd.Meta.Attempt)
 	return event.Incoming{Type: t, Step: cmd.NodeName, Payload: raw, Meta: json.RawMessage(meta)}
 }
-

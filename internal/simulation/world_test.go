@@ -42,16 +42,16 @@ type world struct {
 	bus      *membus.Bus
 	ids      *snowflake.Generator // of clients; used by whoever has the turn
 	turns    turnstile
-	fault    atomic.Int32 // of the operation that has the turn
-	calm     atomic.Bool  // nothing goes wrong any more
-	reborn   map[int]int  // tick at which a plane is started -> how many
-	admitted int          // turns so far
+	fault    atomic.Int32   // of the operation that has the turn
+	calm     atomic.Bool    // nothing goes wrong any more
+	reborn   map[int]int    // tick at which a plane is started -> how many
+	admitted int            // turns so far
 	taken    map[string]int // the same, by name
-	reopen   int          // tick at which a closed store opens again
-	born     int          // planes so far
-	hired    int          // workers so far
-	staff    []*worker    // those that live
-	jobs     atomic.Int64 // requests and runs under way
+	reopen   int            // tick at which a closed store opens again
+	born     int            // planes so far
+	hired    int            // workers so far
+	staff    []*worker      // those that live
+	jobs     atomic.Int64   // requests and runs under way
 	ends     sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
@@ -60,11 +60,11 @@ type world struct {
 	history  []string
 	problems []problem
 	faults   []mishap
-	places   map[string]int      // faults drawn so far, by name
-	names    map[event.ID]string // of executions and commands
-	issues   map[string]int      // commands so far, by name
-	started  int                 // executions so far
-	heads    map[event.ID][]int64 // where batches begin
+	places   map[string]int                    // faults drawn so far, by name
+	names    map[event.ID]string               // of executions and commands
+	issues   map[string]int                    // commands so far, by name
+	started  int                               // executions so far
+	heads    map[event.ID][]int64              // where batches begin
 	seen     map[event.ID][]engine.StepOutcome // what planes said of ended executions
 }
 

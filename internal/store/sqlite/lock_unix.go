@@ -42,6 +42,9 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockFile gives up the lock. The file stays: removing it would race with
-// a process that has just opened it.
-func unlockFile(f *os.File) error { return f.Close() }
+// unlockFile gives up the lock. Closing alone would not: a process that is
+// being started at this moment has a copy of the file until it runs its program.
+// The file stays: removing it would race with a process that has just opened it.
+func unlockFile(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}
