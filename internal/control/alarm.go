@@ -9,38 +9,45 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 )
 
-const (
-	alarmsKept = 65536 // timers rung on time; others wait for the sweep
-	sweepDue   = 256   // due executions one sweep looks at
-)
+// alarmsKept bounds the timers that ring on time; others wait for the sweep.
+const alarmsKept = 65536
 
 // alarms ring the timers of executions this plane has seen. They live in
 // memory and may be forgotten: the sweep finds due timers in the store.
 type alarms struct {
 	mu     sync.Mutex // guards what follows
 	queue  alarmQueue
-	at     map[event.ID]time.Time
+	byID   map[event.ID]*alarm
 	sooner chan struct{} // the first alarm has changed
 }
 
 func newAlarms() *alarms {
-	return &alarms{at: make(map[event.ID]time.Time), sooner: make(chan struct{}, 1)}
+	return &alarms{byID: make(map[event.ID]*alarm), sooner: make(chan struct{}, 1)}
 }
 
 // set makes the execution's alarm ring at the given time; zero takes it back.
 func (a *alarms) set(id event.ID, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if at.IsZero() {
-		delete(a.at, id) // its place in the queue is passed over
+	x := a.byID[id]
+	switch {
+	case x == nil && (at.IsZero() || len(a.queue) >= alarmsKept):
 		return
-	}
-	if old, ok := a.at[id]; ok && old.Equal(at) || len(a.queue) >= alarmsKept {
+	case x == nil:
+		x = &alarm{id: id, at: at}
+		a.byID[id] = x
+		heap.Push(&a.queue, x)
+	case at.IsZero():
+		heap.Remove(&a.queue, x.index)
+		delete(a.byID, id)
 		return
+	case x.at.Equal(at):
+		return
+	default:
+		x.at = at
+		heap.Fix(&a.queue, x.index)
 	}
-	a.at[id] = at
-	heap.Push(&a.queue, alarm{id, at})
-	if a.queue[0].id == id {
+	if x.index == 0 {
 		select {
 		case a.sooner <- struct{}{}:
 		default:
@@ -54,15 +61,11 @@ func (a *alarms) due(now time.Time) (ids []event.ID, next time.Time) {
 	defer a.mu.Unlock()
 	for len(a.queue) > 0 {
 		first := a.queue[0]
-		if at, ok := a.at[first.id]; !ok || !at.Equal(first.at) {
-			heap.Pop(&a.queue)
-			continue
-		}
 		if first.at.After(now) {
 			return ids, first.at
 		}
 		heap.Pop(&a.queue)
-		delete(a.at, first.id)
+		delete(a.byID, first.id)
 		ids = append(ids, first.id)
 	}
 	return ids, time.Time{}
@@ -95,20 +98,32 @@ func (p *Plane) ring(ctx context.Context) {
 // sweepTimers looks in the store for due timers that no alarm rang for: those
 // of a process that is gone.
 func (p *Plane) sweepTimers(ctx context.Context) {
+	window := rowWindow{limit: sweepRows}
 	for sleep(ctx, jitter(p.o.Sweep)) {
 		qctx, cancel := context.WithTimeout(ctx, queryTime)
-		ids, err := p.store.DueExecutions(qctx, p.now(), sweepDue)
+		ids, err := p.store.DueExecutions(qctx, p.now(), window.limit)
 		cancel()
 		if err != nil {
 			p.sweepFailed(ctx, "due timers", err)
 			continue
 		}
+		rung := 0
 		for _, id := range ids {
-			if _, ok := p.repeatDue(id, p.now()); ok {
-				_ = p.tell(id, &alarmInput{newTicket()}) // a full mailbox decides anyway
+			if !p.ringable(id) {
+				continue
 			}
+			rung++
+			_ = p.tell(id, &alarmInput{newTicket()}) // a full mailbox decides anyway
 		}
+		window.next(len(ids), rung)
 	}
+}
+
+// ringable tells whether a due timer can fire here: the playbook of its
+// execution can be run, as far as is known.
+func (p *Plane) ringable(id event.ID) bool {
+	lv, ok := p.states.get(id)
+	return !ok || lv.program != nil
 }
 
 // alarmInput asks for a decision because time has passed.
@@ -120,19 +135,30 @@ func (in *alarmInput) apply(_ context.Context, ps *pass) error {
 }
 
 type alarm struct {
-	id event.ID
-	at time.Time
+	id    event.ID
+	at    time.Time
+	index int
 }
 
-type alarmQueue []alarm
+type alarmQueue []*alarm
 
 func (q alarmQueue) Len() int           { return len(q) }
 func (q alarmQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-func (q alarmQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *alarmQueue) Push(x any)        { *q = append(*q, x.(alarm)) }
+func (q alarmQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *alarmQueue) Push(x any) {
+	a := x.(*alarm)
+	a.index = len(*q)
+	*q = append(*q, a)
+}
+
 func (q *alarmQueue) Pop() any {
 	old := *q
 	last := old[len(old)-1]
+	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
 	return last
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	cascadeDepth = 32
+	cascadeDepth = 64 // more than executions can be within each other
 	cascadePage  = 100
 )
 

@@ -16,7 +16,8 @@ import (
 const (
 	errandQueue   = 4096
 	errandRunners = 8
-	errandTime    = 30 * time.Second
+	errandTime    = 30 * time.Second // with all its tries
+	errandPause   = 100 * time.Millisecond
 	inlineResult  = 100 << 10 // bytes of a child's result that the parent's log holds itself
 )
 
@@ -40,12 +41,24 @@ func (p *Plane) runErrands(stop <-chan struct{}) {
 	for {
 		select {
 		case e := <-p.errands:
-			ctx, cancel := context.WithTimeout(p.work, errandTime)
-			if err := e(ctx); err != nil && ctx.Err() == nil && event.CodeOf(err) != event.Unavailable {
-				p.log.Warn("errand between executions failed; recovery tries again", "error", err)
-			}
-			cancel()
+			p.run(e)
 		case <-stop:
+			return
+		}
+	}
+}
+
+// run runs an errand, again and again while the system is not available.
+func (p *Plane) run(e errand) {
+	ctx, cancel := context.WithTimeout(p.work, errandTime)
+	defer cancel()
+	for pause := errandPause; ; pause *= 2 {
+		err := e(ctx)
+		if err == nil {
+			return
+		}
+		if event.CodeOf(err) != event.Unavailable || !sleep(ctx, jitter(pause)) {
+			p.log.Warn("errand between executions failed; recovery tries again", "error", err)
 			return
 		}
 	}
@@ -63,9 +76,8 @@ func (ps *pass) family() {
 	for _, id := range ps.plan.Abandoned {
 		ps.p.send(ps.p.abandon(id))
 	}
-	parent := ps.state.Parent()
-	if ps.state.Final() && parent.Command != "" && parent.Request.Wait {
-		ps.p.send(ps.p.childEnded(parent, ps.id, ps.state))
+	if parent := ps.state.Parent(); ps.state.Final() && parent.Command != "" && parent.Request.Wait {
+		ps.p.send(ps.childEnded(parent))
 	}
 }
 
@@ -73,7 +85,20 @@ func (ps *pass) family() {
 // the parent's log gives it. One that is there already was started before.
 func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Child) errand {
 	return func(ctx context.Context) error {
+		if waits, err := p.waits(ctx, parent, c.Command); err != nil || !waits {
+			return err
+		}
 		path, err := p.begin(ctx, parent, trace, c)
+		if err == nil {
+			// Whoever stopped waiting meanwhile found nothing to cancel.
+			waits, err := p.waits(ctx, parent, c.Command)
+			if err != nil {
+				return err
+			}
+			if !waits {
+				return p.abandon(c.ID)(ctx)
+			}
+		}
 		switch {
 		case err != nil && event.CodeOf(err) == event.Unavailable:
 			return err
@@ -84,6 +109,15 @@ func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Chil
 		}
 		return nil
 	}
+}
+
+// waits tells whether a command is still parked.
+func (p *Plane) waits(ctx context.Context, execution event.ID, command string) (bool, error) {
+	row, err := p.store.Command(ctx, execution, issuedBy(command))
+	if err != nil {
+		return false, storeError("find command", err)
+	}
+	return row.Status == event.StatusWaiting, nil
 }
 
 func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessage, c engine.Child) (string, error) {
@@ -116,17 +150,22 @@ func childRefused(c engine.Child, err error) json.RawMessage {
 }
 
 // childEnded brings an ended child's result to its parent. It is taken from
-// the state at once, while the pass owns it.
-func (p *Plane) childEnded(parent engine.Parent, id event.ID, state *engine.State) errand {
-	data, failure := engine.Returned(state, parent.Request)
-	child := engine.Child{ID: id, Command: parent.Command}
-	return func(ctx context.Context) error { return p.news(ctx, parent.Execution, child, data, failure) }
+// the state at once, while the pass owns it; when part of it cannot be read now,
+// the log is read again later.
+func (ps *pass) childEnded(parent engine.Parent) errand {
+	child := engine.Child{ID: ps.id, Command: parent.Command, Request: parent.Request}
+	ps.unread = nil
+	data, failure := engine.Returned(ps.state, parent.Request)
+	if ps.unread != nil {
+		return ps.p.lookAfter(parent.Execution, ps.state.Trace(), child)
+	}
+	return func(ctx context.Context) error { return ps.p.news(ctx, parent.Execution, child, data, failure) }
 }
 
 // abandon cancels a child nobody waits for any more.
 func (p *Plane) abandon(id event.ID) errand {
 	return func(ctx context.Context) error {
-		_, err := p.Cancel(ctx, id, CancelRequest{Reason: "its parent does not wait for it any more", By: "control_plane", Cascade: true})
+		_, err := p.Cancel(ctx, id, CancelRequest{Reason: "its parent does not wait for it any more", By: "control_plane"})
 		if errors.Is(err, errEnded) || event.CodeOf(err) == event.NotFound {
 			return nil
 		}
@@ -180,7 +219,12 @@ func (ps *pass) tend() {
 		return
 	}
 	trace := ps.state.Trace()
-	for _, c := range ps.state.Children() {
+	ps.unread = nil
+	children := ps.state.Children()
+	if ps.unread != nil {
+		return // the next look may know more
+	}
+	for _, c := range children {
 		ps.p.send(ps.p.lookAfter(ps.id, trace, c))
 	}
 	if parent := ps.state.Parent(); parent.Command != "" && parent.Request.Wait {
@@ -196,16 +240,20 @@ func (p *Plane) lookAfter(parent event.ID, trace json.RawMessage, c engine.Child
 		case errors.Is(err, store.ErrNotFound) || err == nil && !c.Request.Wait:
 			return p.startChild(parent, trace, c)(ctx)
 		case err != nil:
-			return err
+			return storeError("read execution", err)
 		case !event.IsFinal(row.Status):
 			return nil
 		}
 		state := engine.NewState(c.ID)
-		state.Lend(p.fetch(ctx, func(error) {}))
+		var unread error
+		state.Lend(p.fetch(ctx, func(err error) { unread = err }))
 		if err := p.catchUp(ctx, c.ID, state); err != nil {
 			return err
 		}
 		data, failure := engine.Returned(state, c.Request)
+		if unread != nil {
+			return storeError("read result", unread)
+		}
 		return p.news(ctx, parent, c, data, failure)
 	}
 }
@@ -213,9 +261,9 @@ func (p *Plane) lookAfter(parent event.ID, trace json.RawMessage, c engine.Child
 // lookUp cancels a child whose parent has stopped waiting.
 func (p *Plane) lookUp(id event.ID, parent engine.Parent) errand {
 	return func(ctx context.Context) error {
-		row, err := p.store.Command(ctx, parent.Execution, issuedBy(parent.Command))
-		if err == nil && event.IsFinal(row.Status) {
-			return p.abandon(id)(ctx)
+		waits, err := p.waits(ctx, parent.Execution, parent.Command)
+		if err == nil && !waits {
+			err = p.abandon(id)(ctx)
 		}
 		return err
 	}

@@ -55,6 +55,9 @@ func (ps *pass) handOver() []event.Event {
 			claims = append(claims, e)
 		}
 		ps.handed++
+		if !slices.Contains(ps.expired, c) && !slices.Contains(ps.released, c) {
+			ps.spared++
+		}
 		if t.report == nil {
 			ps.mine = append(ps.mine, c)
 			continue

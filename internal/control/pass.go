@@ -54,6 +54,7 @@ type pass struct {
 	stored   []store.Result    // values inputs put beside the log
 	unread   error             // a value beside the log could not be read
 	handed   int
+	spared   int  // of these, commands that were announced or issued, so that one announcement can be spared
 	reported bool // some report has been told how many commands the pass issued
 }
 
@@ -63,6 +64,9 @@ func (p *Plane) pass(id event.ID, inputs []input) {
 	defer cancel()
 	ps := &pass{p: p, id: id, inputs: inputs}
 	defer func() {
+		if ps.state != nil {
+			ps.state.Lend(nil) // what the pass held goes with it
+		}
 		if r := recover(); r != nil {
 			p.log.Error("pass panicked", "execution_id", id, "panic", r, "stack", string(debug.Stack()))
 			ps.giveBackSlots()
@@ -147,7 +151,7 @@ func (ps *pass) again(ctx context.Context) error {
 // rolls back.
 func (ps *pass) attempt(ctx context.Context) error {
 	ps.reset()
-	ps.state.Lend(ps.p.fetch(ctx, func(err error) { ps.unread = err }))
+	ps.state.Lend(ps.fetch(ctx))
 	ps.state.Begin()
 	if err := ps.applyInputs(ctx); err != nil {
 		return err
@@ -177,7 +181,7 @@ func (ps *pass) attempt(ctx context.Context) error {
 func (ps *pass) reset() {
 	ps.env = engine.Env{Now: ps.p.now(), NewID: ps.p.o.IDs}
 	ps.began = ps.state.Seq()
-	ps.decide, ps.reported, ps.handed, ps.issued = false, false, 0, 0
+	ps.decide, ps.reported, ps.handed, ps.spared, ps.issued = false, false, 0, 0, 0
 	ps.events, ps.changed, ps.seen, ps.plan = nil, nil, nil, engine.Plan{}
 	ps.takers, ps.expired, ps.released, ps.mine = nil, nil, nil, nil
 	ps.stored, ps.unread = nil, nil
@@ -327,11 +331,22 @@ func (ps *pass) finish() {
 	}
 	ps.deliver()
 	if len(ps.events) > 0 {
+		ps.p.nudges.drop(ps.id)
 		ps.announce()
 		ps.family()
 		ps.p.watchers.wake(ps.id, ps.state.Final())
 	}
-	ps.p.alarms.set(ps.id, ps.state.WakeAt())
+	ps.p.alarms.set(ps.id, ps.alarmAt())
+}
+
+// alarmAt is when the execution must be decided again. A timer that is due and
+// did not fire, because the playbook cannot be run any more, is left to the sweep.
+func (ps *pass) alarmAt() time.Time {
+	at := ps.state.WakeAt()
+	if ps.live.program == nil || !at.After(ps.env.Now) {
+		return time.Time{}
+	}
+	return at
 }
 
 // idle tells whether all inputs only looked whether something is due; such a
@@ -375,7 +390,11 @@ func (ps *pass) wire(c *engine.Command) (*event.Command, error) {
 	if ps.live.program == nil {
 		return nil, ps.live.broken
 	}
+	ps.unread = nil
 	w, err := engine.Dispatch(ps.live.program, ps.state, c)
+	if ps.unread != nil {
+		return nil, storeError("read result", ps.unread)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("put command %s together: %w", c.ID, err)
 	}

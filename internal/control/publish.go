@@ -95,7 +95,7 @@ func (b *publisher) try(f func(ctx context.Context) error) bool {
 // handed over stands for one that a worker did not have to be woken for: as
 // many stay unannounced, and the sweep announces them should they keep waiting.
 func (ps *pass) announce() {
-	left := ps.issued - ps.handed
+	left := ps.issued - ps.spared
 	for _, c := range ps.plan.Issued {
 		if left <= 0 {
 			break

@@ -35,6 +35,25 @@ func (p *Plane) fetch(ctx context.Context, failed func(error)) scope.Fetch {
 	}
 }
 
+// fetch finds values for the decisions of a pass: those it is about to store
+// itself, and others.
+func (ps *pass) fetch(ctx context.Context) scope.Fetch {
+	elsewhere := ps.p.fetch(ctx, func(err error) { ps.unread = err })
+	return func(ref *scope.Reference) json.RawMessage {
+		for i := range ps.stored {
+			if ps.stored[i].Ref == ref.Ref {
+				return ps.stored[i].Data
+			}
+		}
+		for i := range ps.plan.Stored {
+			if ps.plan.Stored[i].Ref == ref.Ref {
+				return ps.plan.Stored[i].Data
+			}
+		}
+		return elsewhere(ref)
+	}
+}
+
 // result is a value that is stored with the pass.
 func (ps *pass) result(ref, name string, data json.RawMessage) store.Result {
 	sum := sha256.Sum256(data)

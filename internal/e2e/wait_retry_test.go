@@ -7,8 +7,8 @@ import (
 	"github.com/noetl/noetl-go/internal/testkit"
 )
 
-// stubborn fails every time and is tried three times, with pauses long enough
-// to be spent without a worker.
+// stubborn fails every time and is tried twice, with a pause long enough to be
+// spent without a worker.
 const stubborn = `
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -18,7 +18,7 @@ workflow:
     tool:
       kind: shell
       command: "echo {{ _attempt }} >> DIR/calls; exit 1"
-      spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: retry, attempts: 3, delay: 5}}]}}
+      spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: retry, attempts: 2, delay: 5}}]}}
 `
 
 const quick = `
@@ -38,35 +38,55 @@ func (s *system) pausing(p *process, id event.ID) {
 	}
 }
 
-// tried demands the three tries that the rule allows, no matter what happened
+// tried demands the two tries that the rule allows, no matter what happened
 // in between.
 func (s *system) tried(p *process, id event.ID) {
 	s.t.Helper()
 	s.ended(p, id, event.StatusFailed)
-	if got := s.lines("calls"); len(got) != 3 || got[0] != "1" || got[1] != "2" || got[2] != "3" {
-		s.t.Errorf("the tool was called as attempts %v, want 1, 2 and 3", got)
+	if got := s.lines("calls"); len(got) != 2 || got[0] != "1" || got[1] != "2" {
+		s.t.Errorf("the tool was called as attempts %v, want 1 and 2", got)
 	}
 	log := s.log(p, id)
-	if parked, fired := count(log, event.CommandParked), count(log, event.TimerFired); parked != 2 || fired != 2 {
-		s.t.Errorf("the log has %d command.parked and %d timer.fired, want two each", parked, fired)
+	if parked, fired := count(log, event.CommandParked), count(log, event.TimerFired); parked != 1 || fired != 1 {
+		s.t.Errorf("the log has %d command.parked and %d timer.fired, want one each", parked, fired)
 	}
 }
 
 func TestPauseBeforeARetryHoldsNoWorker(t *testing.T) {
 	onBackends(t, func(t *testing.T, s *system) {
-		first := s.server(0, "--slots", "1")
-		id := s.start(first, s.here(stubborn))
-		s.pausing(first, id)
-		s.completed(first, s.start(first, quick))
+		server := s.server(0, "--slots", "1")
+		id := s.start(server, s.here(stubborn))
+		s.pausing(server, id)
+		s.completed(server, s.start(server, quick))
 		if got := s.lines("calls"); len(got) != 1 {
 			t.Fatalf("the pause was over before the other execution had its turn: %v", got)
 		}
+	})
+}
+
+// TestServerKilledWhileExecutionsWaitForTime has a timeout, a deadline and a
+// pause outlive the server that set them.
+func TestServerKilledWhileExecutionsWaitForTime(t *testing.T) {
+	onBackends(t, func(t *testing.T, s *system) {
+		first := s.server(0)
+		try := s.start(first, s.here(stubborn))
+		step := s.start(first, s.here(hanging("shell")))
+		whole := s.start(first, s.here(late))
+		s.pausing(first, try)
+		s.logged(first, step, event.TimerSet)
+		s.appears("shell.pid")
+		s.appears("late.pid")
 		first.Kill()
 
-		second := s.server(0, "--slots", "1")
-		s.tried(second, id)
+		second := s.server(0)
+		s.timedOut(second, step)
+		s.overdue(second, whole)
+		s.tried(second, try)
 		s.stop(second)
-		if p := prove(t, s.open(), id); len(p.accepted) != 1 || p.reclaims != 0 {
+		db := s.open()
+		prove(t, db, step)
+		prove(t, db, whole)
+		if p := prove(t, db, try); len(p.accepted) != 1 || p.reclaims != 0 {
 			t.Errorf("%d commands and %d claims taken over, want one and none", len(p.accepted), p.reclaims)
 		}
 	})
@@ -86,23 +106,22 @@ func TestServerKilledWhenThePauseIsOver(t *testing.T) {
 	second := s.server(0, "--slots", "1")
 	s.ended(second, id, event.StatusFailed)
 	got := s.lines("calls")
-	if n := len(got); n < 3 || n > 4 || got[n-1] != "3" {
-		t.Errorf("the tool was called as attempts %v, want 1, 2 and 3 with at most one of them twice", got)
+	if n := len(got); n < 2 || n > 3 || got[n-1] != "2" {
+		t.Errorf("the tool was called as attempts %v, want 1 and 2, the second perhaps twice", got)
 	}
 	s.stop(second)
 	prove(t, s.open(), id)
 }
 
 func TestRemoteWorkerIsFreeWhileARetryPauses(t *testing.T) {
-	onBackends(t, func(t *testing.T, s *system) {
-		nats, args := s.natsFor()
-		server := s.server(0, append(args, "--no-worker")...)
-		w := s.worker("only", server.url, nats, 1)
-		id := s.start(server, s.here(stubborn))
-		s.pausing(server, id)
-		s.completed(server, s.start(server, quick))
-		w.Kill()
-		s.worker("heir", server.url, nats, 1)
-		s.tried(server, id)
-	})
+	t.Parallel()
+	s := newSystem(t, "postgres")
+	server := s.server(0, "--no-worker")
+	w := s.worker("only", server.url, s.nats, 1)
+	id := s.start(server, s.here(stubborn))
+	s.pausing(server, id)
+	s.completed(server, s.start(server, quick))
+	w.Kill()
+	s.worker("heir", server.url, s.nats, 1)
+	s.tried(server, id)
 }

@@ -125,23 +125,3 @@ func TestDeadlineEndsTheExecution(t *testing.T) {
 		}
 	})
 }
-
-func TestTimersFireAfterTheServerWasKilled(t *testing.T) {
-	onBackends(t, func(t *testing.T, s *system) {
-		first := s.server(0)
-		step := s.start(first, s.here(hanging("shell")))
-		whole := s.start(first, s.here(late))
-		s.logged(first, step, event.TimerSet)
-		s.appears("shell.pid")
-		s.appears("late.pid")
-		first.Kill()
-
-		second := s.server(0)
-		s.timedOut(second, step)
-		s.overdue(second, whole)
-		s.stop(second)
-		db := s.open()
-		prove(t, db, step)
-		prove(t, db, whole)
-	})
-}

@@ -3,7 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/scope"
@@ -21,11 +21,17 @@ func (s *State) applyIssued(e *event.Event) Effect {
 		_ = json.Unmarshal(e.Context, &c)
 		vars = c.RenderContext
 	}
+	if d.Same {
+		vars = r.vars
+	}
 	c := &Command{
 		ID: e.CommandID, EventID: e.EventID, Step: e.NodeName, Kind: e.NodeType, Gen: d.Gen, Index: -1,
 		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, budget: d.MaxAttempts, place: d.Cursor, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
 	}
 	s.touch(r).openCmd++
+	if len(vars) > worthSharing && (r.loop != nil || r.cursor != nil) && (d.Cursor == nil || d.Cursor.Phase == cursorBody) {
+		r.vars = vars
+	}
 	s.touchStep(s.steps[r.step]).kind = c.Kind
 	switch {
 	case r.loop != nil && d.Index != nil && *d.Index >= 0 && *d.Index < r.loop.total:
@@ -85,6 +91,9 @@ func (s *State) applyCommand(e *event.Event) Effect {
 		s.touchCommand(c).Status = event.StatusRunning
 		return Effect{Command: c}
 	case event.CallDone:
+		if c.Attempt > 0 && c.Status == event.StatusPending { // nobody runs it now
+			return Effect{Ignored: IgnoredLate}
+		}
 		d := callOf(e)
 		s.touchCommand(c).data, c.ref, c.errRaw = d.Data, d.Ref, d.Error
 		return Effect{}
@@ -235,8 +244,10 @@ func (s *State) forget(c *Command) {
 // the payload or in the event's own status word.
 func isToolFailure(words ...string) bool {
 	for _, w := range words {
-		if slices.Contains([]string{"error", "timeout", "failed", "ERROR", "FAILED"}, w) {
-			return true
+		for _, failure := range []string{"error", "timeout", "failed"} {
+			if strings.EqualFold(w, failure) {
+				return true
+			}
 		}
 	}
 	return false

@@ -18,6 +18,7 @@ type callDetail struct {
 	Updates   json.RawMessage  // variables to write
 	Ref       *scope.Reference // where the whole of Data is kept
 	Park      *event.Park      // what the command waits for
+	Child     string           // the execution the news are about
 	Pending   bool             // the command is done with its worker and waits to be called back
 	Attempt   int              // from the event's meta
 }
@@ -44,6 +45,8 @@ func readCall(raw json.RawMessage) *callDetail {
 			result = v
 		case "reference":
 			reference = v
+		case "child_execution_id":
+			d.Child = word(v)
 		case "pending_callback":
 			d.Pending = d.Pending || isTrue(v)
 		case "context":

@@ -89,13 +89,13 @@ func (s *State) resultOf(name string) any {
 		}
 		return nil
 	}
-	if end := s.steps["end"]; end != nil && end.cur.phase == completed && end.kind != "" && end.kind != "noop" {
+	if end := s.steps["end"]; end != nil && end.cur != nil && end.result != nil && end.cur.phase == completed && end.kind != "" && end.kind != "noop" {
 		return s.shown(end).Unwrap()
 	}
 	var last *step
 	for _, at := range s.order {
 		st := s.steps[at]
-		if st.result == nil || st.cur.phase != completed || st.kind == "" || at == "end" && st.kind == "noop" {
+		if st.result == nil || st.cur == nil || st.cur.phase != completed || st.kind == "" || at == "end" && st.kind == "noop" {
 			continue
 		}
 		if last == nil || st.cur.ended > last.cur.ended {

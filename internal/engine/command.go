@@ -153,6 +153,7 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 	if !ok {
 		return nil, event.Errorf(event.Internal, "step %q of command %s is not in the playbook", c.Step, c.ID)
 	}
+	s.missing = ""
 	cmd := &event.Command{
 		Status: "ok", EventID: c.EventID, ExecutionID: s.id, NodeID: c.Step, NodeName: c.Step, Action: c.Kind,
 		LeaseUntil: c.LeaseUntil,
@@ -173,6 +174,9 @@ func Dispatch(p *Program, s *State, c *Command) (*event.Command, error) {
 		ctx.merge(cmd.Context.RenderContext)
 		ctx.raw("iter", s.withParent(nil))
 		cmd.Context.RenderContext = ctx.bytes()
+	}
+	if err := s.missingValue(); err != nil {
+		return nil, event.Errorf(event.Internal, "command %s: %w", c.ID, err)
 	}
 	return cmd, nil
 }

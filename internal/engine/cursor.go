@@ -61,7 +61,11 @@ func newCursorRun(d *enterDetail) *cursorRun {
 // summary is what the step's name shows after the loop.
 func (c *cursorRun) summary() *scope.Value {
 	d := jinja.NewDict(4)
-	d.Set("cursor", "drained")
+	state := "drained"
+	if !c.drained {
+		state = "stopped"
+	}
+	d.Set("cursor", state)
 	d.Set("frames", int64(c.empty))
 	d.Set("rows", int64(c.rows))
 	d.Set("failed", int64(c.failed))
@@ -97,7 +101,7 @@ func (d *decider) advanceCursor(n *node, r *run) bool {
 		}
 		for !r.cursor.drained && len(r.cursor.frames) < c.window {
 			d.issue(n, r, issueDetail{Cursor: &event.CursorPlace{Phase: cursorClaim, Step: r.step, Frame: r.cursor.next}},
-				d.s.commandVars(n.claimNeeds))
+				d.inline(n, d.s.commandVars(n.claimNeeds)))
 			changed = true
 		}
 		if changed {
@@ -124,7 +128,11 @@ func (d *decider) advanceFrame(n *node, r *run, number int) bool {
 	if !f.claimed {
 		return false
 	}
-	rows := d.s.rowsOf(f)
+	rows, err := d.s.rowsOf(f)
+	if err != nil {
+		d.fail(r.step, r.gen, "loop", fmt.Sprintf("step %q, frame %d: %v", r.step, number, err), r.entered)
+		return true
+	}
 	if r.cursor.WholeFrame {
 		rows = min(rows, 1)
 	}
@@ -189,7 +197,7 @@ func (s *State) issueCursor(r *run, cmd *Command) {
 		s.touch(r).cursor = &c
 		return
 	}
-	if p.Row != nil {
+	if p.Row != nil && *p.Row >= 0 {
 		cmd.Index = *p.Row
 		s.change(r, p.Frame, func(_ *cursorRun, f *frame) {
 			f.next = max(f.next, *p.Row+1)
@@ -257,13 +265,19 @@ func (s *State) closeFrame(e *event.Event) Effect {
 }
 
 // rowsOf is how many rows a claim found.
-func (s *State) rowsOf(f *frame) int {
-	if !f.read {
-		// Rows are read out of a value that never changes, so keeping them is no
-		// change of the state.
-		f.rows, f.read = rowsIn(f.value.Bound(s.fetch).Unwrap()), true
+func (s *State) rowsOf(f *frame) (int, error) {
+	if f.read || f.value == nil {
+		return len(f.rows), nil
 	}
-	return len(f.rows)
+	s.missing = ""
+	rows := rowsIn(s.bound(f.value).Unwrap())
+	if err := s.missingValue(); err != nil {
+		return 0, err
+	}
+	// They are read out of a value that never changes, so keeping them is no
+	// change of the state.
+	f.rows, f.read = rows, true
+	return len(f.rows), nil
 }
 
 // rowsIn finds the rows in what a claim returned: a list, or rows as database
@@ -304,24 +318,34 @@ func row(s *State, n *node, cmd *event.Command, c *cursorRun, of *Command) {
 	if f == nil || of.place.Row == nil {
 		return
 	}
-	index, total := *of.place.Row, s.rowsOf(f)
-	item := json.RawMessage("null")
-	switch {
-	case c.WholeFrame:
-		item = encode(f.rows)
-	case index < total:
-		item = f.rows[index]
-	}
-	iter := newObject()
-	iter.raw(c.iterator, item)
-	iter.int("_index", index)
-	iter.int("_total", total)
-	iter.int("_frame", of.place.Frame)
-	bound := iter.bytes()
+	index, total := *of.place.Row, 0
+	bound := c.iter(s, f, index, &total)
 	ctx.merge(bound)
 	ctx.raw("iter", s.withParent(bound))
 	cmd.Meta.IterationIndex, cmd.Meta.IterationTotal = &index, &total
 	cmd.Context.RenderContext = ctx.bytes()
+}
+
+// iter is what a row, or a frame's rows, knows of its place.
+func (c *cursorRun) iter(s *State, f *frame, index int, total *int) json.RawMessage {
+	rows, err := s.rowsOf(f)
+	if err != nil {
+		s.missing = f.value.Info().Ref.Ref // for who asked
+	}
+	*total = rows
+	item := json.RawMessage("null")
+	switch {
+	case c.WholeFrame:
+		item = encode(f.rows)
+	case index >= 0 && index < rows:
+		item = f.rows[index]
+	}
+	o := newObject()
+	o.raw(c.iterator, item)
+	o.int("_index", index)
+	o.int("_total", rows)
+	o.int("_frame", f.number)
+	return o.bytes()
 }
 
 // index is the number a command's id ends with; nil when it has none.

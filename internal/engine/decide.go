@@ -60,9 +60,11 @@ func (d *decider) run() {
 		}
 		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
 	}
-	d.arrangeParked()
-	d.fireTimers()
-	d.settle()
+	for again := true; again; again = d.fireTimers() {
+		d.arrangeParked()
+		d.fireTimers()
+		d.settle()
+	}
 	if n, ok := d.finalStep(); ok {
 		d.enter(n, offer{cause: d.s.lastEventID})
 		d.settle()

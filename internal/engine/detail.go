@@ -109,6 +109,7 @@ type issueDetail struct {
 	LeaseUntil  time.Time `json:"lease_until,omitzero"`
 
 	Cursor *event.CursorPlace `json:"cursor,omitempty"`
+	Same   bool               `json:"same_values,omitempty"` // as the command of the run before it
 
 	vars json.RawMessage
 }
@@ -229,6 +230,9 @@ func (d *issueDetail) encode() json.RawMessage {
 	}
 	if !d.LeaseUntil.IsZero() {
 		o.value("lease_until", d.LeaseUntil.Format(time.RFC3339Nano))
+	}
+	if d.Same {
+		o.value("same_values", true)
 	}
 	if d.Cursor != nil {
 		b, _ := json.Marshal(d.Cursor) // numbers and names alone

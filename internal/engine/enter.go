@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -31,10 +32,7 @@ func (d *decider) enter(n *node, token offer) {
 			continue
 		}
 		sc := names{s: d.s, extra: d.trigger(token)}
-		ok, err := g.when.Truth(sc)
-		if err == nil {
-			err = d.s.missingValue()
-		}
+		ok, err := d.s.truth(g.when, sc)
 		if err != nil {
 			d.fail(name, gen, "evaluate_error", fmt.Sprintf("step %q, %s %q: %v", name, g.field, g.when.Source(), err), cause)
 			return
@@ -76,7 +74,7 @@ func (d *decider) admitted(n *node, token offer) (bool, error) {
 	if n.step.Admit == nil {
 		return true, nil
 	}
-	return n.step.Admit.Truth(names{s: d.s, extra: d.trigger(token)})
+	return d.s.truth(n.step.Admit, names{s: d.s, extra: d.trigger(token)})
 }
 
 // issue emits a command of the run; place says which of a loop's it is.
@@ -91,7 +89,10 @@ func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage
 		Type: event.CommandIssued, NodeName: r.step, NodeType: kind, Status: event.StatusPending,
 		ParentEventID: r.entered, Meta: encode(detail), Detail: detail,
 	}
-	if len(vars) > 2 {
+	detail.Same = len(vars) > worthSharing && bytes.Equal(vars, r.vars)
+	if detail.Same {
+		e.Meta = encode(detail)
+	} else if len(vars) > 2 {
 		o := newObject()
 		o.raw("render_context", vars)
 		e.Context = o.bytes()
@@ -100,6 +101,10 @@ func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage
 	}
 	d.emit(e)
 }
+
+// worthSharing is from how many bytes on values that did not change since the
+// last command of a loop are not stored again.
+const worthSharing = 1 << 10
 
 // commandID is the id workers know a command by.
 func commandID(execution event.ID, step string, issued event.ID, index *int) string {

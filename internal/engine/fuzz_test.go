@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/playbook"
 )
 
 // wireEvent is an event as a fuzzer writes it: one JSON object per line.
@@ -69,16 +71,66 @@ func FuzzApply(f *testing.F) {
 		if diff := cmp.Diff(first.dump(), s.dump()); diff != "" {
 			t.Fatalf("folding in stretches differs:\n%s", diff)
 		}
-		_, _ = s.Summary(), s.Outcome()
-		for _, c := range s.OpenCommands() {
-			if r := s.currentRun(c.Step, c.Gen); r != nil && r.loop != nil && c.Index >= 0 {
-				iterate(s, &event.Command{}, r.loop, c)
-			}
-		}
+		showAll(s)
+		decideOn(first)
 	})
 }
 
+// showAll looks at everything a state has to show.
+func showAll(s *State) {
+	_, _ = s.Summary(), s.Outcome()
+	_, _ = Explain(fuzzProgram, s, "")
+	_, _ = Returned(s, event.ChildRequest{ReturnResult: true})
+	_, _ = Returned(s, event.ChildRequest{ReturnStep: "s"})
+	_ = s.Children()
+	for _, c := range s.OpenCommands() {
+		_, _ = Dispatch(fuzzProgram, s, c)
+	}
+}
+
+// decideOn decides on whatever the log has led to, as long as it leads on.
+func decideOn(s *State) {
+	ids := event.ID(1 << 40)
+	env := Env{Now: time.Unix(1_900_000_000, 0).UTC(), NewID: func() event.ID { ids++; return ids }}
+	Decide(fuzzProgram, s, env)
+}
+
+// fuzzProgram has the steps that logs of the fuzzer are about.
+var fuzzProgram = func() *Program {
+	pb, problems := playbook.Parse("fuzz.yaml", []byte(`{apiVersion: noetl.io/v2, kind: Playbook, metadata: {name: fuzz}, workflow: [
+  {step: s, tool: {kind: noop, message: "{{ a }}"}, loop: {in: [1, 2], iterator: i, spec: {mode: parallel}}, next: t},
+  {step: t, tool: {kind: noop}, spec: {timeout: 1s}, next: c},
+  {step: c, tool: {kind: noop}, loop: {cursor: {kind: postgres, auth: a, claim: SELECT 1}, iterator: r, spec: {mode: cursor}}, next: end},
+  {step: end, tool: {kind: noop, message: "{{ c.rows }}"}}]}`))
+	if err := problems.Err(); err != nil {
+		panic(err)
+	}
+	p, err := CompileWith(pb, Limits{StepRuns: 3})
+	if err != nil {
+		panic(err)
+	}
+	return p
+}()
+
 var fuzzSeeds = []string{
+	`{"id":1,"type":"playbook_started","context":{"path":"p"}}
+{"id":2,"type":"step.enter","step":"t","result":{"context":{"gen":1}}}
+{"id":3,"type":"command.issued","step":"t","command":"c","meta":{"gen":1,"max_attempts":3}}
+{"id":4,"type":"timer.set","step":"t","result":{"context":{"timer":"timeout","gen":1,"fires_at":"2027-01-01T00:00:00Z"}}}
+{"id":5,"type":"command.claimed","command":"c","worker":"w","meta":{"attempt":1}}
+{"id":6,"type":"command.parked","command":"c","worker":"w","meta":{"attempt":1},"result":{"context":{"park":{"child":{"path":"q","wait":true},"resume":{}}}}}
+{"id":7,"type":"child.issued","step":"t","result":{"context":{"command_id":"c"}}}
+{"id":8,"type":"call.done","command":"c","result":{"context":{"child_execution_id":"7","data":{"n":1}}}}
+{"id":9,"type":"timer.fired","step":"t","result":{"context":{"timer":"timeout","gen":1}}}
+`,
+	`{"id":1,"type":"playbook_started","context":{"path":"p"}}
+{"id":2,"type":"step.enter","step":"c","result":{"context":{"gen":1,"iterator_var":"r","max_in_flight":2,"cursor":{"max_rows":2,"row_concurrency":2}}}}
+{"id":3,"type":"command.issued","step":"c","command":"k","meta":{"gen":1,"cursor":{"phase":"claim","frame":0}}}
+{"id":4,"type":"command.completed","command":"k","result":{"context":{"data":{"rows":[1,2]}}}}
+{"id":5,"type":"command.issued","step":"c","command":"b","meta":{"gen":1,"cursor":{"phase":"body","frame":0,"row":-1}}}
+{"id":6,"type":"command.issued","step":"c","command":"b9","meta":{"gen":1,"cursor":{"phase":"body","frame":9,"row":3}}}
+{"id":7,"type":"frame.committed","step":"c","result":{"context":{"gen":1,"frame":0,"row_count":2}}}
+`,
 	`{"id":1,"type":"playbook_started","context":{"path":"p","workload":{"a":1}}}
 {"id":2,"type":"step.enter","step":"s","result":{"context":{"gen":1}}}
 {"id":3,"type":"command.issued","step":"s","command":"c","meta":{"gen":1,"max_attempts":3}}

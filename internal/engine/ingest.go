@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -28,6 +29,7 @@ func Ingest(s *State, in event.Incoming, worker string, env Env) (event.Event, e
 	if e.EventID == 0 {
 		e.EventID = env.NewID()
 	}
+	e.CreatedAt = e.CreatedAt.Truncate(time.Microsecond)      // as stores keep it
 	if in.CreatedAt.IsZero() || in.CreatedAt.After(env.Now) { // a fast clock must not make an execution look fresh
 		e.CreatedAt = env.Now
 	}
@@ -95,6 +97,12 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 	}
 	if c, ok := s.commands[e.CommandID]; ok {
 		e.ParentEventID, e.NodeName, e.NodeType = c.EventID, c.Step, c.Kind
+		if calledBack := c.wait != nil && c.wait.park.Callback != "" && in.Type.Canonical() == event.CallDone; c.wait != nil && !calledBack && e.WorkerID == "" {
+			e.WorkerID = anonymous // the control plane alone ends other waits
+		}
+	}
+	if in.Type.Canonical() == event.CommandParked && d.Park == nil {
+		return event.Errorf(event.Invalid, "payload of %s: park is missing or cannot be read", in.Type)
 	}
 	if !byReference { // else the fold sees what a reader of the log will see
 		e.Detail = d

@@ -68,7 +68,7 @@ func (d *decider) enterOffered() bool {
 			break
 		}
 		n := d.p.byName[o.target]
-		if !d.offered(o.target) {
+		if n == nil || !d.offered(o.target) {
 			continue // entered on behalf of an earlier token
 		}
 		if d.joinBlocked(n) || d.refused(n, o) {
@@ -108,12 +108,22 @@ func (d *decider) releaseDeadlock() bool {
 	if len(d.s.open) > 0 || len(d.s.unrouted) > 0 || len(d.s.loops) > 0 {
 		return false
 	}
-	first := d.s.offers[0]
-	for _, o := range d.s.offers[1:] {
-		if d.p.byName[o.target].step.Index < d.p.byName[first.target].step.Index {
-			first = o
+	var first *offer
+	for _, blocked := range []bool{false, true} { // a join may still get the token of one that is skipped
+		for i := range d.s.offers {
+			o := &d.s.offers[i]
+			n := d.p.byName[o.target]
+			if n != nil && d.joinBlocked(n) == blocked && (first == nil || n.step.Index < d.p.byName[first.target].step.Index) {
+				first = o
+			}
+		}
+		if first != nil {
+			break
 		}
 	}
-	d.enter(d.p.byName[first.target], first)
+	if first == nil {
+		return false
+	}
+	d.enter(d.p.byName[first.target], *first)
 	return true
 }

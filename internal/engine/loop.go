@@ -56,10 +56,7 @@ type collected struct {
 
 // collection evaluates loop.in to its items.
 func (d *decider) collection(st *playbook.Step) (collected, error) {
-	v, err := st.Loop.In.Eval(names{s: d.s})
-	if err == nil {
-		err = d.s.missingValue()
-	}
+	v, err := d.s.eval(st.Loop.In, names{s: d.s})
 	if err != nil {
 		return collected{}, fmt.Errorf("step %q, loop.in %q: %w", st.Name, st.Loop.InText, err)
 	}
@@ -157,7 +154,7 @@ func (d *decider) window(st *playbook.Step) (int, error) {
 }
 
 func (d *decider) maxInFlight(st *playbook.Step) (int, error) {
-	v, err := st.Loop.MaxInFlight.Eval(names{s: d.s})
+	v, err := d.s.eval(st.Loop.MaxInFlight, names{s: d.s})
 	if err != nil {
 		return 0, fmt.Errorf("step %q, loop.max_in_flight: %w", st.Name, err)
 	}
@@ -179,6 +176,9 @@ func (d *decider) advanceLoops() bool {
 	changed := false
 	for _, r := range d.s.loops {
 		n := d.p.byName[r.step]
+		if n == nil || (r.cursor != nil) != (n.step.Loop != nil && n.step.Loop.Cursor != nil) {
+			continue // the log is not of this playbook
+		}
 		if r.cursor != nil {
 			changed = d.advanceCursor(n, r) || changed
 			continue

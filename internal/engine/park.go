@@ -36,6 +36,7 @@ func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
 	s.touchCommand(c)
 	c.Status, c.Worker, c.LeaseUntil = event.StatusWaiting, "", time.Time{}
 	c.wait = &waiting{park: park, since: e.CreatedAt}
+	c.data, c.ref, c.errRaw = nil, nil, nil
 	if park.Callback == "" || park.Child != nil {
 		s.parked = with(s.parked, c)
 	}
@@ -72,11 +73,14 @@ func (s *State) unpark(c *Command) {
 // for, or its end by the control plane. Whoever held it before has no say.
 func (s *State) applyWake(c *Command, e *event.Event) Effect {
 	t := e.Type.Canonical()
+	d := callOf(e)
+	_, parks := parkOf(e)
 	switch {
-	case t == event.CommandParked:
+	case parks:
 		return Effect{Ignored: IgnoredDuplicate}
+	case t == event.CallDone && !c.wait.heeds(d, e):
+		return Effect{Ignored: IgnoredLate}
 	case t == event.CallDone && len(c.wait.park.Resume) > 0:
-		d := callOf(e)
 		w := event.Wake{Data: d.Data, Error: d.Error}
 		if d.Ref != nil {
 			w.Data, w.Ref = nil, d.Ref.Ref
@@ -94,6 +98,19 @@ func (s *State) applyWake(c *Command, e *event.Event) Effect {
 		return Effect{Command: c, Ended: true}
 	}
 	return Effect{Ignored: IgnoredLate}
+}
+
+// heeds tells whether news is what the command waits for: of its own child, or
+// a call from outside. Workers are not asked, because the one that parked the
+// command may still be talking.
+func (w *waiting) heeds(d *callDetail, e *event.Event) bool {
+	switch {
+	case e.WorkerID != "" || d.Attempt != 0:
+		return false
+	case w.park.Child != nil:
+		return w.child != 0 && d.Child == w.child.String()
+	}
+	return w.park.Callback != ""
 }
 
 // waitingAt is the command of a step that waits to be called back, for callers
@@ -134,8 +151,16 @@ func (s *State) Children() []Child {
 
 func (s *State) childOf(c *Command) Child {
 	child := Child{ID: c.wait.child, Command: c.ID, Request: *c.wait.park.Child, Depth: s.depth + 1}
-	if r := s.currentRun(c.Step, c.Gen); r != nil && r.loop != nil && c.Index >= 0 {
+	r := s.currentRun(c.Step, c.Gen)
+	switch {
+	case r == nil || c.Index < 0:
+	case r.loop != nil:
 		child.Iter = r.loop.iter(s, c.Index)
+	case r.cursor != nil:
+		if f := r.cursor.frame(c.place.Frame); f != nil {
+			var total int
+			child.Iter = r.cursor.iter(s, f, c.Index, &total)
+		}
 	}
 	return child
 }
@@ -188,7 +213,7 @@ func (d *decider) arrangeParked() {
 	for _, c := range d.s.parked {
 		park := c.wait.park
 		if park.Child == nil {
-			at := d.env.Now.Add(time.Duration(park.Delay * float64(time.Second)))
+			at := d.env.Now.Add(seconds(park.Delay))
 			d.setTimer(c.Step, timerDetail{Timer: timerPause, Gen: c.Gen, CommandID: c.ID, FiresAt: at}, c.EventID)
 			continue
 		}
@@ -203,10 +228,21 @@ func (d *decider) arrangeParked() {
 		}, c.EventID)
 		d.plan.Children = append(d.plan.Children, d.s.childOf(c))
 		if req.Timeout > 0 && req.Wait {
-			at := d.env.Now.Add(time.Duration(req.Timeout * float64(time.Second)))
+			at := d.env.Now.Add(seconds(req.Timeout))
 			d.setTimer(c.Step, timerDetail{Timer: timerChild, Gen: c.Gen, CommandID: c.ID, FiresAt: at}, d.s.lastEventID)
 		}
 	}
+}
+
+// longest is the longest wait that is taken literally.
+const longest = 10 * 365 * 24 * time.Hour
+
+// seconds is a number of seconds as a duration that cannot overflow.
+func seconds(n float64) time.Duration {
+	if n >= longest.Seconds() {
+		return longest
+	}
+	return time.Duration(max(n, 0) * float64(time.Second))
 }
 
 // ChildNews makes the event that wakes a command which waits for a child:

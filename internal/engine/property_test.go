@@ -126,9 +126,14 @@ func (h *host) randomNews(rt *rapid.T, past map[string]event.Event, c *Command) 
 		h.now = h.state.timers[c.wait.timer].at
 		h.input()
 	default:
-		h.end(past, c, h.report(c, event.CallDone, map[string]any{
-			"status": "success", "result": map[string]any{"context": map[string]any{"data": map[string]any{"n": 1}}},
-		}))
+		e, err := Ingest(h.state, event.Incoming{
+			Type: event.CallDone, Step: c.Step, Meta: encode(map[string]string{"command_id": c.ID}),
+			Payload: json.RawMessage(`{"status":"success","result":{"context":{"data":{"n":1}}}}`),
+		}, "", h.env())
+		if err != nil {
+			rt.Fatal(err)
+		}
+		h.end(past, c, e)
 	}
 }
 

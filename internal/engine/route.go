@@ -19,7 +19,7 @@ import (
 func (d *decider) routeFailures() bool {
 	changed := false
 	for _, r := range d.s.unrouted {
-		if r.phase == failed {
+		if r.phase == failed && d.p.byName[r.step] != nil {
 			d.route(r)
 			changed = true
 		}
@@ -31,7 +31,7 @@ func (d *decider) routeFailures() bool {
 func (d *decider) routeEnded() bool {
 	changed := false
 	for _, r := range d.s.unrouted {
-		if r.phase != failed && !d.stopping() {
+		if r.phase != failed && !d.stopping() && d.p.byName[r.step] != nil {
 			d.route(r)
 			changed = true
 		}
@@ -87,10 +87,7 @@ func (d *decider) evalArcs(r *run, n *node, extra jinja.Vars, detail *routeDetai
 		ad := arcDetail{Step: a.Target, Outcome: true}
 		if a.When != nil {
 			ad.When = a.When.Source()
-			ok, err := a.When.Truth(sc)
-			if err == nil {
-				err = d.s.missingValue()
-			}
+			ok, err := d.s.truth(a.When, sc)
 			switch {
 			case err != nil && r.phase == completed:
 				return nil, fmt.Errorf("step %q, next.arcs[%d].when %q: %w", r.step, i, ad.When, err)
@@ -138,6 +135,7 @@ func (d *decider) read(t *jinja.Template, sc jinja.Scope) map[string]json.RawMes
 			out[key] = b
 		}
 	}
+	d.s.missing = "" // what could not be quoted is left out
 	if len(out) == 0 {
 		return nil
 	}
@@ -212,10 +210,7 @@ func (d *decider) setVars(r *run, set []playbook.Assignment, arc string, extra j
 		}
 	}
 	for _, a := range set {
-		v, err := a.Value.Eval(sc)
-		if err == nil {
-			err = d.s.missingValue()
-		}
+		v, err := d.s.eval(a.Value, sc)
 		if err != nil {
 			detail.Warnings = append(detail.Warnings, fmt.Sprintf("set %s: %v", a.Key, err))
 			v = nil

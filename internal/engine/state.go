@@ -59,8 +59,9 @@ type head struct {
 	unrouted  []*run     // ended runs whose arcs were not evaluated, by end
 	offers    []offer    // tokens waiting at their target, by arrival
 	parked    []*Command // parked commands whose timer or child is not arranged yet
-	pending   []*Command // unclaimed commands, oldest first, from pendingAt on
+	pending   []queued   // unclaimed commands, oldest first, from pendingAt on
 	pendingAt int
+	turn      int64      // of the command that was queued last
 	unhandled int        // failed runs nobody handled
 	endRing   []event.ID // keys of ended, oldest first
 }
@@ -69,6 +70,15 @@ type head struct {
 const endedKept = 512
 
 type endedEntry struct{ cmd *Command }
+
+// queued is a command's place among those that wait for a worker. A command
+// that waits again has a later turn, and its old place means nothing.
+type queued struct {
+	cmd  *Command
+	turn int64
+}
+
+func (q queued) waits() bool { return q.cmd.Status == event.StatusPending && q.cmd.turn == q.turn }
 
 // offer is a token: an arc fired and its target has not been entered yet.
 type offer struct {
@@ -111,8 +121,9 @@ type run struct {
 	handled bool // failed, and an error arc took it up
 	openCmd int  // commands without an end
 
-	next, succeeded, faulted int // loops: first index not issued, iterations by end
-	applied                  int // sequential loops: iterations whose variables are written
+	next, succeeded, faulted int             // loops: first index not issued, iterations by end
+	applied                  int             // sequential loops: iterations whose variables are written
+	vars                     json.RawMessage // loops: the values of the command issued last
 
 	updates json.RawMessage // context updates its command asked for
 	value   *scope.Value
@@ -172,7 +183,8 @@ type Command struct {
 	EndedAt     time.Time
 	Error       string
 
-	budget       int // claims it may have without being woken in between
+	turn         int64 // its place among those that wait for a worker
+	budget       int   // claims it may have without being woken in between
 	place        *event.CursorPlace
 	wait         *waiting        // set while it is parked
 	resume       *event.Resume   // set when it was parked before
@@ -256,12 +268,12 @@ func (s *State) CommandByEvent(id event.ID) *Command {
 // Pending returns up to max unclaimed commands, oldest first.
 func (s *State) Pending(limit int) []*Command {
 	var out []*Command
-	for _, c := range s.pending[s.pendingAt:] {
+	for _, q := range s.pending[s.pendingAt:] {
 		if len(out) == limit {
 			break
 		}
-		if c.Status == event.StatusPending {
-			out = append(out, c)
+		if q.waits() {
+			out = append(out, q.cmd)
 		}
 	}
 	return out
@@ -284,17 +296,16 @@ func (s *State) ObserveLease(c *Command, until time.Time) {
 	}
 }
 
-// enqueue puts a command at the end of the pending queue, where it stands once.
+// enqueue puts a command at the end of the pending queue.
 func (s *State) enqueue(c *Command) {
-	if c.Attempt > 0 { // it was given back, and may still stand where it was
-		s.pending, s.pendingAt = without(s.pending[s.pendingAt:], c), 0
-	}
-	s.pending = append(s.pending, c)
+	s.turn++
+	s.touchCommand(c).turn = s.turn
+	s.pending = append(s.pending, queued{c, s.turn})
 }
 
 // trimPending skips what is no longer pending and gives memory back.
 func (s *State) trimPending() {
-	for s.pendingAt < len(s.pending) && s.pending[s.pendingAt].Status != event.StatusPending {
+	for s.pendingAt < len(s.pending) && !s.pending[s.pendingAt].waits() {
 		s.pendingAt++
 	}
 	if s.pendingAt > 1024 && s.pendingAt*2 > len(s.pending) {
@@ -306,8 +317,11 @@ func (s *State) trimPending() {
 // without is a copy of sl without v: slices in head are never changed in place.
 func without[T comparable](sl []T, v T) []T {
 	i := slices.Index(sl, v)
-	if i < 0 {
+	switch {
+	case i < 0:
 		return sl
+	case i == 0:
+		return sl[1:]
 	}
 	out := make([]T, 0, len(sl)-1)
 	return append(append(out, sl[:i]...), sl[i+1:]...)

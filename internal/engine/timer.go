@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -36,18 +38,10 @@ type timerDetail struct {
 
 // WakeAt is when the earliest timer is due; zero without one.
 func (s *State) WakeAt() time.Time {
-	if t := s.nextTimer(); t != nil {
-		return t.at
-	}
-	return time.Time{}
-}
-
-// nextTimer is the timer that fires first; of several, the one set first.
-func (s *State) nextTimer() *timer {
-	var first *timer
+	var first time.Time
 	for _, t := range s.timers {
-		if first == nil || t.at.Before(first.at) || t.at.Equal(first.at) && t.id < first.id {
-			first = t
+		if first.IsZero() || t.at.Before(first) {
+			first = t.at
 		}
 	}
 	return first
@@ -128,33 +122,51 @@ func (p *Program) bound(n *node) time.Duration {
 	return p.pb.Executor.StepTimeout
 }
 
-// fireTimers fires what is due, earliest first.
-func (d *decider) fireTimers() {
-	for !d.s.Final() {
-		t := d.s.nextTimer()
-		if t == nil || t.at.After(d.env.Now) {
-			return
-		}
-		d.step(event.TimerFired, t.step, event.StatusCompleted,
-			&timerDetail{Timer: t.purpose, Gen: t.gen, CommandID: t.command}, t.id)
-		fired := d.s.lastEventID
-		switch t.purpose {
-		case timerTimeout:
-			d.timeOutRun(t, fired)
-		case timerChild:
-			if c := d.s.commands[t.command]; c != nil {
-				d.giveUp(c, fmt.Sprintf("the child execution %s did not end in time", c.wait.child), fired)
-			}
-		case timerDeadline:
-			d.timeOutExecution(fired)
+// dueTimers are the timers whose time has come, earliest first.
+func (d *decider) dueTimers() []*timer {
+	var due []*timer
+	for _, t := range d.s.timers {
+		if !t.at.After(d.env.Now) {
+			due = append(due, t)
 		}
 	}
+	slices.SortFunc(due, func(a, b *timer) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	return due
+}
+
+// fireTimers fires what is due and tells whether anything was. A timer that an
+// earlier one has made pointless does not fire.
+func (d *decider) fireTimers() bool {
+	fired := false
+	for _, t := range d.dueTimers() {
+		if _, live := d.s.timers[t.id]; !live || d.s.Final() {
+			continue
+		}
+		fired = true
+		d.step(event.TimerFired, t.step, event.StatusCompleted,
+			&timerDetail{Timer: t.purpose, Gen: t.gen, CommandID: t.command}, t.id)
+		cause := d.s.lastEventID
+		switch t.purpose {
+		case timerTimeout:
+			d.timeOutRun(t, cause)
+		case timerChild:
+			if c := d.s.commands[t.command]; c != nil && c.wait != nil {
+				d.giveUp(c, fmt.Sprintf("the child execution %s did not end in time", c.wait.child), cause)
+			}
+		case timerDeadline:
+			d.timeOutExecution(cause)
+		}
+	}
+	return fired
 }
 
 // timeOutRun ends a run that took too long, with what is open of it.
 func (d *decider) timeOutRun(t *timer, cause event.ID) {
 	r := d.s.currentRun(t.step, t.gen)
-	text := fmt.Sprintf("step %q did not end within %s", t.step, t.at.Sub(r.enteredAt).Round(time.Millisecond))
+	if r == nil {
+		return
+	}
+	text := fmt.Sprintf("step %q did not end within %s", t.step, max(t.at.Sub(r.enteredAt), 0).Round(time.Millisecond))
 	for _, c := range d.s.OpenCommands() {
 		if c.Step == t.step && c.Gen == t.gen {
 			d.giveUp(c, text, cause)

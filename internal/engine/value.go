@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/jinja"
 	"github.com/noetl/noetl-go/internal/scope"
 )
 
@@ -20,7 +21,11 @@ type contextRef struct {
 // commandVars encodes the values a command of the step needs. What would swell
 // the log is stored beside it.
 func (d *decider) commandVars(n *node) json.RawMessage {
-	vars := d.s.commandVars(n.needs)
+	return d.inline(n, d.s.commandVars(n.needs))
+}
+
+// inline is the values themselves, or what stands for them.
+func (d *decider) inline(n *node, vars json.RawMessage) json.RawMessage {
 	if len(vars) <= contextInline {
 		return vars
 	}
@@ -48,12 +53,17 @@ func (s *State) resolved(vars json.RawMessage) json.RawMessage {
 	return s.whole(ref.Ref)
 }
 
-// whole is a value kept elsewhere; nil when it cannot be had.
+// whole is a value kept elsewhere. When it cannot be had it is nil, and
+// missingValue says so.
 func (s *State) whole(ref string) json.RawMessage {
-	if s.fetch == nil {
-		return nil
+	var raw json.RawMessage
+	if s.fetch != nil {
+		raw = s.fetch(&scope.Reference{Ref: ref})
 	}
-	return s.fetch(&scope.Reference{Ref: ref})
+	if raw == nil {
+		s.missing = ref
+	}
+	return raw
 }
 
 // bound is a step's value with the way to what it only summarises.
@@ -70,13 +80,27 @@ func (s *State) chosen(step string, v *scope.Value) *scope.Value {
 	return v.Selecting(s.prog.chosen[step])
 }
 
-// lookUp fetches a value on behalf of a template and remembers a failure.
-func (s *State) lookUp(ref *scope.Reference) json.RawMessage {
-	raw := s.whole(ref.Ref)
-	if raw == nil {
-		s.missing = ref.Ref
+// lookUp fetches a value on behalf of a template.
+func (s *State) lookUp(ref *scope.Reference) json.RawMessage { return s.whole(ref.Ref) }
+
+// truth evaluates a condition. One that needs a value which is gone is an error.
+func (s *State) truth(t *jinja.Template, sc jinja.Scope) (bool, error) {
+	s.missing = ""
+	ok, err := t.Truth(sc)
+	if gone := s.missingValue(); gone != nil {
+		return false, gone
 	}
-	return raw
+	return ok, err
+}
+
+// eval evaluates an expression, as truth does.
+func (s *State) eval(t *jinja.Tree, sc jinja.Scope) (any, error) {
+	s.missing = ""
+	v, err := t.Eval(sc)
+	if gone := s.missingValue(); gone != nil {
+		return nil, gone
+	}
+	return v, err
 }
 
 // missingValue reports, once, that a template asked for a value that could not

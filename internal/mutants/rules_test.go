@@ -78,7 +78,7 @@ var mutants = []mutant{
 		[]edit{{"internal/control/child.go", "ExecutionID: c.ID, CatalogID: what.catalogID", "CatalogID: what.catalogID"}},
 	},
 	{
-		"what was woken is not parked by who held it before", "any report of its last holder parks it",
-		[]edit{{"internal/engine/apply_command.go", "if c.Status == event.StatusPending && c.Attempt > 0 {", "if false {"}},
+		"who gave a command back has no say in it any more", "what it reports later is accepted until somebody else claims the command",
+		[]edit{{"internal/engine/apply_command.go", "if e.WorkerID != c.Worker {", "if c.Worker != \"\" && e.WorkerID != c.Worker {"}},
 	},
 }

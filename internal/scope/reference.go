@@ -2,6 +2,7 @@ package scope
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/noetl/noetl-go/internal/jinja"
 )
@@ -44,8 +45,22 @@ func (v *Value) Bound(f Fetch) *Value {
 	c.fetch = f
 	if c.raw != nil {
 		c.data, c.done = nil, false
+	} else if list, ok := c.data.([]any); ok && c.info.Loop != nil {
+		c.data = boundResults(list, f)
 	}
 	return &c
+}
+
+// boundResults are a loop's results, with the way to the whole for those that
+// are summaries.
+func boundResults(results []any, f Fetch) []any {
+	out := slices.Clone(results)
+	for i, x := range out {
+		if v, ok := x.(*Value); ok {
+			out[i] = v.Bound(f)
+		}
+	}
+	return out
 }
 
 // all is the whole value, found once. One that could not be found is looked

@@ -86,6 +86,26 @@ func TestASummaryAnswersAsTheWholeDoes(t *testing.T) {
 	}
 }
 
+// TestLargeResultsOfALoopAreWhole reads a loop's results, one of them kept
+// elsewhere, as the control plane holds them and as workers do.
+func TestLargeResultsOfALoopAreWhole(t *testing.T) {
+	t.Parallel()
+	const summarised, whole = `[{"t":"a"},{"t":{"_len":3}}]`, `[{"t":"a"},{"t":"bbb"}]`
+	decoded, err := jinja.FromJSON(json.RawMessage(summarised))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := Info{Loop: &Loop{Total: 2, Success: 2, Refs: map[int]Reference{1: {Ref: "r"}}}}
+	fetch := func(*Reference) json.RawMessage { return json.RawMessage(`{"t":"bbb"}`) }
+	for name, v := range map[string]*Value{"encoded": Step(json.RawMessage(summarised), info), "decoded": Step(decoded, info)} {
+		for expr, want := range map[string]string{"s": whole, "s.results": whole, "s[1].t": `"bbb"`, "s | map(attribute='t') | list": `["a","bbb"]`} {
+			if got := read(t, expr, v.Bound(fetch)); got != want {
+				t.Errorf("%s: %s is %s, want %s", name, expr, got, want)
+			}
+		}
+	}
+}
+
 func read(t *testing.T, expr string, v *Value) string {
 	t.Helper()
 	tpl, err := jinja.Compile("{{ " + expr + " }}")

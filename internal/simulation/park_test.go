@@ -67,7 +67,7 @@ func (j *job) reportPark(cmd *event.Command, p event.Park) []*event.Command {
 // hireCaller has somebody call back once the command is parked, now and then
 // twice. Callers are no workers: they do not die with them.
 func (w *world) hireCaller(cmd *event.Command) {
-	c := &worker{w: w, name: "caller", ctx: context.Background()}
+	c := &worker{w: w, name: "caller", ctx: w.life}
 	c.employ(fmt.Sprintf("%s, attempt %d", w.name(cmd.EventID), cmd.Meta.Attempt), func(j *job) {
 		for j.pause(1 + j.r.IntN(40)) {
 			row, err := w.store.Command(context.Background(), cmd.ExecutionID, cmd.EventID)
@@ -86,6 +86,7 @@ func (w *world) hireCaller(cmd *event.Command) {
 func (j *job) callBack(cmd *event.Command) {
 	data := map[string]any{"n": j.r.IntN(3)}
 	e := j.incoming(cmd, event.CallDone, map[string]any{"status": "success", "result": map[string]any{"status": "success", "context": map[string]any{"data": data}}})
+	e.Meta = json.RawMessage(fmt.Sprintf(`{"command_id":%q}`, cmd.Meta.CommandID)) // callers know of no attempts
 	rep := event.Report{ExecutionID: cmd.ExecutionID, Events: []event.Incoming{e}}
 	_, err := j.report(rep)
 	j.expect("call back", err)

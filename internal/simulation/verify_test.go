@@ -257,7 +257,7 @@ func (p *proof) command(e *event.Event, eff engine.Effect) {
 		c.holder = ""
 	case t == event.CommandParked:
 		p.parked(c, e, m, eff)
-	case t == event.CallDone && c.waits != nil:
+	case t == event.CallDone && c.waits != nil && e.WorkerID == "" && m.Attempt == 0:
 		p.called(c, e, eff)
 	case t.IsCommandEnd():
 		p.ended(c, e, m, eff)
@@ -309,7 +309,7 @@ func (p *proof) claimed(c *task, e *event.Event, m commandMeta) {
 // ended compares whether the fold accepts an end with whether it should: the
 // first from whoever holds the command, or from the control plane, counts.
 func (p *proof) ended(c *task, e *event.Event, m commandMeta, eff engine.Effect) {
-	fenced := e.WorkerID != "" && (c.waits != nil || c.holder != "" && c.holder != e.WorkerID || m.Attempt != c.attempt)
+	fenced := e.WorkerID != "" && (c.holder != e.WorkerID || m.Attempt != c.attempt)
 	want := !fenced && c.ends == 0
 	if got := eff.Ignored == ""; got != want {
 		p.problem(fences, "%s: end of attempt %d by %q at seq %d: accepted %t, want %t (held by %q, attempt %d)",

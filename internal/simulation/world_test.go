@@ -53,6 +53,7 @@ type world struct {
 	staff    []*worker      // those that live
 	jobs     atomic.Int64   // requests and runs under way
 	ends     sync.WaitGroup
+	life     context.Context // of those who are not killed: clients and callers
 
 	mu       sync.Mutex // guards what follows
 	lives    []*plane   // planes that live
@@ -103,6 +104,7 @@ func (w *world) inject() {
 
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
+	w.life = ctx
 	w.register(ctx)
 	sub, err := w.bus.Subscribe(ctx, []string{"shared"}, 1<<20)
 	if err != nil {

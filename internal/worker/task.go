@@ -22,12 +22,20 @@ type task struct {
 	lease    time.Time // guarded by Worker.mu: until when the claim is ours
 }
 
-// begin makes the worker responsible for a claimed command.
+// begin makes the worker responsible for a claimed command. The task is nil
+// when it is so already: a command may be handed over in an answer while the
+// notification of it is on its way, and claiming what one holds succeeds.
 func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *task) {
 	ctx, cancel := context.WithCancelCause(w.runs)
 	t := &task{cmd: cmd, delivery: d, cancel: cancel}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for held := range w.tasks {
+		if held.cmd.EventID == cmd.EventID && held.cmd.Meta.Attempt == cmd.Meta.Attempt {
+			cancel(nil)
+			return nil, nil
+		}
+	}
 	t.lease = w.leaseLocked(cmd.LeaseUntil)
 	w.paceLocked(cmd.LeaseUntil)
 	w.tasks[t] = struct{}{}
@@ -56,7 +64,10 @@ func (w *Worker) end(t *task) {
 // work runs a command and then those the plane hands over in its answers.
 func (w *Worker) work(cmd *event.Command, d bus.Delivery) {
 	ctx, t := w.begin(cmd, d)
-	for {
+	if t == nil && d != nil {
+		w.settle(d.Ack())
+	}
+	for t != nil {
 		more := w.handle(ctx, t)
 		w.end(t)
 		if len(more) == 0 {

@@ -62,6 +62,39 @@ func TestFollowingCommandsRunOnTheSameSlotWithoutAClaim(t *testing.T) {
 	})
 }
 
+func TestACommandThatReachesTheWorkerTwiceRunsOnce(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		notified time.Duration // when the notification of 12 comes; 11 ends, and hands 12 over, after a minute
+	}{
+		{"first by notification", 30 * time.Second},
+		{"first in an answer", 90 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &plane{}
+				p.report = func(event.Report) (event.ReportAnswer, error) {
+					if len(p.reports) > 1 {
+						return event.ReportAnswer{}, nil
+					}
+					return event.ReportAnswer{Commands: []*event.Command{command(12)}}, nil
+				}
+				f := start(t, p, last(time.Minute), nil)
+				f.publish(t, 11)
+				elapse(tc.notified)
+				f.publish(t, 12)
+				elapse(5 * time.Minute)
+				equal(t, "claims", p.claimed(), []event.ID{11, 12})
+				equal(t, "outcomes", p.outcomes(), []outcome{done(11), done(12)})
+				f.stop()
+				equal(t, "notifications left", f.waiting(t), nil)
+			})
+		})
+	}
+}
+
 func TestNoMoreCommandsRunThanThereAreSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
