@@ -60,14 +60,17 @@ func (d *decider) run() {
 		}
 		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
 	}
-	for again := true; again; again = d.fireTimers() {
+	for {
 		d.arrangeParked()
 		d.fireTimers()
 		d.settle()
-	}
-	if n, ok := d.finalStep(); ok {
-		d.enter(n, offer{cause: d.s.lastEventID})
-		d.settle()
+		if n, ok := d.finalStep(); ok {
+			d.enter(n, offer{cause: d.s.lastEventID})
+			continue
+		}
+		if len(d.dueTimers()) == 0 {
+			break
+		}
 	}
 	if d.quiet() {
 		d.terminate()

@@ -134,15 +134,13 @@ func (d *decider) dueTimers() []*timer {
 	return due
 }
 
-// fireTimers fires what is due and tells whether anything was. A timer that an
-// earlier one has made pointless does not fire.
-func (d *decider) fireTimers() bool {
-	fired := false
+// fireTimers fires what is due. A timer that an earlier one has made pointless
+// does not fire.
+func (d *decider) fireTimers() {
 	for _, t := range d.dueTimers() {
 		if _, live := d.s.timers[t.id]; !live || d.s.Final() {
 			continue
 		}
-		fired = true
 		d.step(event.TimerFired, t.step, event.StatusCompleted,
 			&timerDetail{Timer: t.purpose, Gen: t.gen, CommandID: t.command}, t.id)
 		cause := d.s.lastEventID
@@ -157,7 +155,6 @@ func (d *decider) fireTimers() bool {
 			d.timeOutExecution(cause)
 		}
 	}
-	return fired
 }
 
 // timeOutRun ends a run that took too long, with what is open of it.

@@ -137,7 +137,7 @@ var (
 // run makes the run of one seed and returns why it fails; "" when it does not.
 func (b binary) run(t *testing.T, seed int) string {
 	t.Helper()
-	text, failed := b.call(t, "SIM_SEED="+strconv.Itoa(seed))
+	text, failed := b.call(t, "SIM_SEED="+strconv.Itoa(seed), time.Minute)
 	switch m := brokenRule.FindStringSubmatch(text); {
 	case !failed:
 		return ""
@@ -158,7 +158,7 @@ func (b binary) run(t *testing.T, seed int) string {
 func (b binary) firstFailure(t *testing.T) int {
 	t.Helper()
 	for _, runs := range []int{200, 2000} {
-		text, failed := b.call(t, "SIM_RUNS="+strconv.Itoa(runs))
+		text, failed := b.call(t, "SIM_RUNS="+strconv.Itoa(runs), 5*time.Minute)
 		var seeds []int
 		for _, m := range failedSeed.FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(m[1])
@@ -182,9 +182,9 @@ func (b binary) firstFailure(t *testing.T) int {
 	return 0
 }
 
-func (b binary) call(t *testing.T, env string) (output string, failed bool) {
+func (b binary) call(t *testing.T, env string, most time.Duration) (output string, failed bool) {
 	t.Helper()
-	cmd := exec.Command(string(b), "-test.run=^TestSimulation$", "-test.timeout=1m")
+	cmd := exec.Command(string(b), "-test.run=^TestSimulation$", "-test.timeout="+most.String())
 	cmd.Env = append(os.Environ(), env, "SIM_SHRINK=0")
 	cmd.Dir = filepath.Join(root, "internal/simulation")
 	cmd.WaitDelay = time.Minute

@@ -77,8 +77,4 @@ var mutants = []mutant{
 		"a child starts under the id its parent's log gives it", "it gets an id of its own",
 		[]edit{{"internal/control/child.go", "ExecutionID: c.ID, CatalogID: what.catalogID", "CatalogID: what.catalogID"}},
 	},
-	{
-		"who gave a command back has no say in it any more", "what it reports later is accepted until somebody else claims the command",
-		[]edit{{"internal/engine/apply_command.go", "if e.WorkerID != c.Worker {", "if c.Worker != \"\" && e.WorkerID != c.Worker {"}},
-	},
 }

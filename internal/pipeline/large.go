@@ -84,7 +84,8 @@ func (w *stored) appendReference(b []byte) []byte {
 		Extracted json.RawMessage `json:"extracted"`
 	}{
 		"result_ref", w.at.Ref, w.at.Store, w.at.Scope,
-		referenceMeta{w.at.Bytes, w.at.SHA256, "application/json", "application/json"}, w.extracted,
+		referenceMeta{w.at.Bytes, w.at.SHA256, "application/json", "application/json"},
+		w.extracted,
 	}) // all of it has a JSON form
 	return append(append(b, `,"reference":`...), ref...)
 }

@@ -143,11 +143,13 @@ func TestWhatWakesACommandIsTheOutcomeOfItsTask(t *testing.T) {
 		failure string
 	}{
 		{
-			"data", event.Wake{Data: json.RawMessage(`{"n":5}`)},
+			"data",
+			event.Wake{Data: json.RawMessage(`{"n":5}`)},
 			`{"before":{"config":{},"args":{}},"call":{"n":5},"after":{"config":{"v":"5 5 success True 5"},"args":{}}}`, `{"got":5,"sent":2}`, "",
 		},
 		{
-			"an error a rule handles", event.Wake{Error: json.RawMessage(`{"kind":"timeout","message":"too slow"}`)},
+			"an error a rule handles",
+			event.Wake{Error: json.RawMessage(`{"kind":"timeout","message":"too slow"}`)},
 			`{"before":{"config":{},"args":{}},"call":{"status":"error","error":"too slow"},"after":{"config":{"v":"  success True "},"args":{}}}`, `{"late":true}`, "",
 		},
 		{"an error nobody handles", event.Wake{Error: json.RawMessage(`{"kind":"logic","message":"the child failed"}`)}, "", "", "step s, task call: the child failed"},

@@ -33,35 +33,43 @@ func TestTheConfigBecomesARequest(t *testing.T) {
 		want         event.ChildRequest
 	}{
 		"started and not waited for": {
-			map[string]any{"path": "a/b"}, nil,
+			map[string]any{"path": "a/b"},
+			nil,
 			event.ChildRequest{Path: "a/b", Payload: json.RawMessage(`{}`)},
 		},
 		"by number, in a version of its own": {
-			map[string]any{"catalog_id": "42", "version": int64(3), "pool": "heavy"}, nil,
+			map[string]any{"catalog_id": "42", "version": int64(3), "pool": "heavy"},
+			nil,
 			event.ChildRequest{CatalogID: 42, Version: 3, Pool: "heavy", Payload: json.RawMessage(`{}`)},
 		},
 		"return_step waits": {
-			map[string]any{"path": "p", "return_step": "end", "timeout": "2m", "poll_interval": int64(5)}, nil,
+			map[string]any{"path": "p", "return_step": "end", "timeout": "2m", "poll_interval": int64(5)},
+			nil,
 			event.ChildRequest{Path: "p", Wait: true, ReturnStep: "end", Timeout: 120, Payload: json.RawMessage(`{}`)},
 		},
 		"return_result waits": {
-			map[string]any{"path": "p", "return_result": true, "result_step": "sum", "version": "latest"}, nil,
+			map[string]any{"path": "p", "return_result": true, "result_step": "sum", "version": "latest"},
+			nil,
 			event.ChildRequest{Path: "p", Wait: true, ReturnResult: true, ResultStep: "sum", Payload: json.RawMessage(`{}`)},
 		},
 		"wait waits": {
-			map[string]any{"path": "p", "wait": "yes"}, nil,
+			map[string]any{"path": "p", "wait": "yes"},
+			nil,
 			event.ChildRequest{Path: "p", Wait: true, Payload: json.RawMessage(`{}`)},
 		},
 		"input wins over payload": {
-			map[string]any{"path": "p", "payload": map[string]any{"x": int64(1)}}, map[string]any{"b": json.RawMessage(`2`), "a": json.RawMessage(`"<"`)},
+			map[string]any{"path": "p", "payload": map[string]any{"x": int64(1)}},
+			map[string]any{"b": json.RawMessage(`2`), "a": json.RawMessage(`"<"`)},
 			event.ChildRequest{Path: "p", Payload: json.RawMessage(`{"a":"<","b":2}`)},
 		},
 		"payload when there is no input": {
-			map[string]any{"path": "p", "payload": map[string]any{"x": int64(1)}}, map[string]any{},
+			map[string]any{"path": "p", "payload": map[string]any{"x": int64(1)}},
+			map[string]any{},
 			event.ChildRequest{Path: "p", Payload: json.RawMessage(`{"x":1}`)},
 		},
 		"the older word with": {
-			map[string]any{"path": "p", "with": map[string]any{"x": int64(1)}}, nil,
+			map[string]any{"path": "p", "with": map[string]any{"x": int64(1)}},
+			nil,
 			event.ChildRequest{Path: "p", Payload: json.RawMessage(`{"x":1}`)},
 		},
 	} {
