@@ -67,6 +67,7 @@ type Step struct {
 	Status string          `json:"status"`
 	Runs   int             `json:"runs"`
 	Result json.RawMessage `json:"result"`
+	Ref    string          `json:"result_ref,omitempty"` // where the whole is kept when Result is only a summary
 	Error  string          `json:"error"`
 }
 

@@ -88,6 +88,10 @@ func appendSteps(b []byte, steps []engine.StepOutcome) []byte {
 			b = append(b, `,"result":`...)
 			b = append(b, st.Result...)
 		}
+		if st.Ref != "" {
+			b = append(b, `,"result_ref":`...)
+			b = appendString(b, st.Ref)
+		}
 		if st.Error != "" {
 			b = append(b, `,"error":`...)
 			b = appendString(b, st.Error)

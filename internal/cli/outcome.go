@@ -24,6 +24,7 @@ type stepOutcome struct {
 	Status string          `json:"status"`
 	Runs   int             `json:"runs"`
 	Result json.RawMessage `json:"result,omitempty"`
+	Ref    string          `json:"result_ref,omitempty"` // where the whole is kept when Result is only a summary
 	Error  string          `json:"error,omitempty"`
 }
 

@@ -158,7 +158,7 @@ func (c *executeCommand) follow(ctx context.Context, env *Env, cl *client.Client
 		DurationMS: durationOf(detail.StartedAt, detail.CompletedAt), Steps: make(map[string]stepOutcome, len(detail.Steps)),
 	}
 	for name, s := range detail.Steps {
-		o.Steps[name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Error: s.Error}
+		o.Steps[name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Ref: s.Ref, Error: s.Error}
 	}
 	if !event.IsFinal(detail.Status) {
 		o.DurationMS = durationOf(detail.StartedAt, time.Now())

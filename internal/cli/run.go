@@ -176,7 +176,7 @@ func (c *runCommand) conclude(env *Env, plane *control.Plane, id event.ID, start
 		o.Status, o.Error = timedOut, fmt.Sprintf("timed out after %s", c.Timeout)
 	}
 	for _, s := range steps {
-		o.Steps[s.Name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Error: s.Error}
+		o.Steps[s.Name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Ref: s.Ref, Error: s.Error}
 	}
 	return o.finish(env, c.JSON, p)
 }

@@ -80,6 +80,9 @@ func (s *State) applyVars(d *ctxDetail) {
 	for k, v := range d.Values {
 		put(s, s.vars, k, &value{raw: v})
 	}
+	for k, ref := range d.Refs {
+		put(s, s.vars, k, &value{ref: ref, raw: d.large[k]})
+	}
 	if r := s.currentRun(d.Step, d.Gen); r != nil && d.Index != nil {
 		s.touch(r).applied = *d.Index + 1
 	}

@@ -71,7 +71,7 @@ func (s *State) identity() *jinja.Dict {
 // lookup finds a name among variables, step results and workload keys.
 func (s *State) lookup(name string) (any, bool) {
 	if v, ok := s.vars[name]; ok {
-		return v.get(), true
+		return v.get(s), true
 	}
 	if st := s.resultNamed(name); st != nil {
 		return s.shown(st), true
@@ -110,7 +110,7 @@ func (e everything) Unwrap() any {
 		}
 	}
 	for _, k := range sortedKeys(e.s.vars) {
-		out.Set(k, e.s.vars[k].get())
+		out.Set(k, e.s.vars[k].get(e.s))
 	}
 	return out
 }
@@ -168,7 +168,7 @@ func (s *State) commandVars(n needs) json.RawMessage {
 		}
 		switch v, ok := s.vars[name]; {
 		case ok:
-			o.raw(name, v.raw)
+			o.raw(name, v.json(s))
 		default:
 			s.addBase(o, name)
 		}

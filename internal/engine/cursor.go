@@ -99,9 +99,9 @@ func (d *decider) advanceCursor(n *node, r *run) bool {
 		for _, f := range c.frames {
 			changed = d.advanceFrame(n, r, f.number) || changed
 		}
-		for !r.cursor.drained && len(r.cursor.frames) < c.window {
+		for r.phase == running && !r.cursor.drained && len(r.cursor.frames) < c.window {
 			d.issue(n, r, issueDetail{Cursor: &event.CursorPlace{Phase: cursorClaim, Step: r.step, Frame: r.cursor.next}},
-				d.inline(n, d.s.commandVars(n.claimNeeds)))
+				d.vars(n, n.claimNeeds))
 			changed = true
 		}
 		if changed {
@@ -137,22 +137,20 @@ func (d *decider) advanceFrame(n *node, r *run, number int) bool {
 		rows = min(rows, 1)
 	}
 	changed := false
-	for ; f.next < rows && f.open < r.cursor.RowConcurrency; f = r.cursor.frame(number) {
+	for ; r.phase == running && f.next < rows && f.open < r.cursor.RowConcurrency; f = r.cursor.frame(number) {
 		at := f.next
 		d.issue(n, r, issueDetail{Cursor: &event.CursorPlace{Phase: cursorBody, Step: r.step, Frame: number, Row: &at}},
 			d.commandVars(n))
 		changed = true
 	}
-	if f.ended < rows {
+	if f.ended < rows || r.phase != running {
 		return changed
 	}
 	detail := &ctxDetail{Step: r.step, Gen: r.gen, Values: map[string]json.RawMessage{}}
 	for _, i := range slices.Sorted(maps.Keys(f.updates)) {
 		r.addUpdates(detail, f.updates[i])
 	}
-	if len(detail.Values) > 0 {
-		d.step(event.CtxUpdated, r.step, event.StatusContext, detail, r.entered)
-	}
+	d.update(r.step, detail, r.entered)
 	d.step(event.FrameCommitted, r.step, event.StatusCompleted, &frameDetail{Gen: r.gen, Frame: number, Rows: len(f.rows)}, r.entered)
 	return true
 }
@@ -309,6 +307,11 @@ func row(s *State, n *node, cmd *event.Command, c *cursorRun, of *Command) {
 	if of.place.Phase == cursorClaim {
 		ctx.int("__frame_max_rows", c.MaxRows)
 		cmd.Context.ToolConfig, cmd.Context.Args = n.claim, json.RawMessage("{}")
+		if of.Kind == "python" { // braces in code are no templates; arguments are names in it
+			args := newObject()
+			args.int("__frame_max_rows", c.MaxRows)
+			cmd.Context.Args = args.bytes()
+		}
 		cmd.Context.RenderContext = ctx.bytes()
 		cmd.Meta.Single, cmd.Meta.Output = true, nil
 		return

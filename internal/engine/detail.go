@@ -86,11 +86,14 @@ type arcDetail struct {
 
 // ctxDetail is the context of ctx.updated.
 type ctxDetail struct {
-	Step     string                     `json:"step"`
-	Gen      int                        `json:"gen"`
-	Arc      string                     `json:"arc,omitempty"`
-	Index    *int                       `json:"iteration_index,omitempty"` // written by one iteration of a sequential loop
-	Values   map[string]json.RawMessage `json:"values"`
+	Step   string                     `json:"step"`
+	Gen    int                        `json:"gen"`
+	Arc    string                     `json:"arc,omitempty"`
+	Index  *int                       `json:"iteration_index,omitempty"` // written by one iteration of a sequential loop
+	Values map[string]json.RawMessage `json:"values"`
+	Refs   map[string]string          `json:"refs,omitempty"` // where large values are kept
+
+	large    map[string]json.RawMessage // these values, while they are at hand
 	Warnings []string                   `json:"warnings,omitempty"`
 }
 

@@ -69,7 +69,11 @@ func (s *State) dump() string {
 		fmt.Fprintf(&b, "ended %s %s worker=%s attempt=%d error=%q\n", c.ID, c.Status, c.Worker, c.Attempt, c.Error)
 	}
 	for _, k := range sortedKeys(s.vars) {
-		fmt.Fprintf(&b, "var %s=%s\n", k, s.vars[k].raw)
+		if v := s.vars[k]; v.ref != "" {
+			fmt.Fprintf(&b, "var %s at %s\n", k, v.ref)
+		} else {
+			fmt.Fprintf(&b, "var %s=%s\n", k, v.raw)
+		}
 	}
 	for _, o := range s.offers {
 		fmt.Fprintf(&b, "offer %s from %s\n", o.target, o.from)

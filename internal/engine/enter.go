@@ -79,6 +79,10 @@ func (d *decider) admitted(n *node, token offer) (bool, error) {
 
 // issue emits a command of the run; place says which of a loop's it is.
 func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage) {
+	if err := d.s.missingValue(); vars != nil && err != nil {
+		d.fail(r.step, r.gen, "evaluate_error", fmt.Sprintf("step %q: %v", r.step, err), r.entered)
+		return
+	}
 	detail := &place
 	detail.Gen, detail.MaxAttempts, detail.vars = r.gen, d.p.limits.MaxAttempts, vars
 	kind := n.step.Kind()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/scope"
 )
 
 const executionID event.ID = 71
@@ -24,6 +25,7 @@ type host struct {
 	ids    event.ID
 	now    time.Time
 	passes []pass
+	stored map[string]json.RawMessage // values beside the log
 }
 
 // pass is one decision: plan events log[from:to] were decided on log[:from].
@@ -42,7 +44,15 @@ func newHost(t testing.TB, src string, limits Limits) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &host{t: t, prog: prog, state: NewState(executionID), now: time.Unix(1_800_000_000, 0).UTC()}
+	h := &host{t: t, prog: prog, now: time.Unix(1_800_000_000, 0).UTC(), stored: map[string]json.RawMessage{}}
+	h.state = h.lend(NewState(executionID))
+	return h
+}
+
+// lend gives a state access to the values beside the log.
+func (h *host) lend(s *State) *State {
+	s.Lend(func(ref *scope.Reference) json.RawMessage { return h.stored[ref.Ref] })
+	return s
 }
 
 func (h *host) env() Env {
@@ -84,6 +94,9 @@ func (h *host) input(events ...event.Event) []event.Event {
 	from := len(h.log)
 	plan := Decide(h.prog, h.state, h.env())
 	h.log = append(h.log, plan.Events...)
+	for _, s := range plan.Stored {
+		h.stored[s.Ref] = s.Data
+	}
 	h.state.Commit()
 	h.passes = append(h.passes, pass{from, len(h.log), h.now})
 	return h.log[at:]
@@ -120,7 +133,7 @@ func (h *host) failure(c *Command, text string) event.Event {
 // again yields nothing, and every decision is reproduced from its prefix.
 func (h *host) verify() {
 	h.t.Helper()
-	folded := fold(executionID, h.log)
+	folded := h.lend(fold(executionID, h.log))
 	if diff := cmp.Diff(h.state.dump(), folded.dump()); diff != "" {
 		h.t.Fatalf("folding the log differs from the live state (-live +folded):\n%s", diff)
 	}
@@ -128,7 +141,7 @@ func (h *host) verify() {
 		h.t.Fatalf("deciding again yields %s", describe(&again.Events[0]))
 	}
 	log := reread(h.log)
-	s := NewState(executionID)
+	s := h.lend(NewState(executionID))
 	done := 0
 	for _, p := range h.passes {
 		for ; done < p.from; done++ {

@@ -39,6 +39,10 @@ func (d *decider) enterLoop(n *node, gen int, cause event.ID) {
 	}
 	if l.Mode == playbook.Parallel {
 		detail.Vars = d.commandVars(n)
+		if err := d.s.missingValue(); err != nil {
+			d.fail(n.step.Name, gen, "evaluate_error", fmt.Sprintf("step %q: %v", n.step.Name, err), cause)
+			return
+		}
 	}
 	d.step(event.StepEnter, n.step.Name, event.StatusEntered, detail, cause)
 }
@@ -207,7 +211,7 @@ func (d *decider) topUp(n *node, r *run) bool {
 		return true
 	}
 	changed := false
-	for r.next < r.loop.total && r.openCmd < r.loop.window {
+	for r.phase == running && r.next < r.loop.total && r.openCmd < r.loop.window {
 		i := r.next
 		var vars json.RawMessage
 		if !r.loop.parallel {
@@ -226,9 +230,8 @@ func (d *decider) topUp(n *node, r *run) bool {
 func (d *decider) applyIteration(r *run, index int) {
 	if raw, ok := r.loop.updates[index]; ok && index >= r.applied {
 		detail := &ctxDetail{Step: r.step, Gen: r.gen, Index: &index, Values: map[string]json.RawMessage{}}
-		if r.addUpdates(detail, raw); len(detail.Values) > 0 {
-			d.step(event.CtxUpdated, r.step, event.StatusContext, detail, r.entered)
-		}
+		r.addUpdates(detail, raw)
+		d.update(r.step, detail, r.entered)
 	}
 }
 

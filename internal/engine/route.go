@@ -222,9 +222,27 @@ func (d *decider) setVars(r *run, set []playbook.Assignment, arc string, extra j
 		}
 		detail.Values[a.Key] = b
 	}
-	if len(detail.Values) > 0 {
-		d.step(event.CtxUpdated, r.step, event.StatusContext, detail, r.ended)
+	d.update(r.step, detail, r.ended)
+}
+
+// valueInline is how many bytes of a variable an event holds itself.
+const valueInline = 64 << 10
+
+// update writes variables, the large ones beside the log.
+func (d *decider) update(step string, detail *ctxDetail, cause event.ID) {
+	if len(detail.Values) == 0 {
+		return
 	}
+	for _, k := range sortedKeys(detail.Values) {
+		if v := detail.Values[k]; len(v) > valueInline {
+			if detail.Refs == nil {
+				detail.Refs, detail.large = map[string]string{}, map[string]json.RawMessage{}
+			}
+			detail.Refs[k], detail.large[k] = d.store(step+".set."+k, v), v
+			delete(detail.Values, k)
+		}
+	}
+	d.step(event.CtxUpdated, step, event.StatusContext, detail, cause)
 }
 
 // commandUpdates adds the variables that a command's policy rules and task

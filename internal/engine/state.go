@@ -194,17 +194,28 @@ type Command struct {
 	epoch        uint64
 }
 
-// value is a variable: its JSON, decoded when first read.
+// value is a variable: its JSON, decoded when first read, and where it is kept
+// when it is large.
 type value struct {
 	raw json.RawMessage
+	ref string
 	val any
 }
 
-func (v *value) get() any {
-	if v.val == nil && len(v.raw) > 0 {
-		v.val, _ = jinja.FromJSON(v.raw)
+func (v *value) get(s *State) any {
+	if v.val == nil {
+		if raw := v.json(s); len(raw) > 0 {
+			v.val, _ = jinja.FromJSON(raw)
+		}
 	}
 	return v.val
+}
+
+func (v *value) json(s *State) json.RawMessage {
+	if v.raw == nil && v.ref != "" {
+		return s.whole(v.ref)
+	}
+	return v.raw
 }
 
 // NewState is the state before the first event.

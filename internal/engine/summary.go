@@ -66,6 +66,7 @@ type StepOutcome struct {
 	Status string
 	Runs   int
 	Result json.RawMessage // nil when the name is undefined
+	Ref    string          // where the whole is kept when Result is only a summary
 	Error  string
 }
 
@@ -83,6 +84,9 @@ func (s *State) Outcome() []StepOutcome {
 		}
 		if st.result != nil {
 			o.Result = st.result.JSON()
+			if ref := st.result.Info().Ref; ref != nil {
+				o.Ref = ref.Ref
+			}
 		}
 		out = append(out, o)
 	}

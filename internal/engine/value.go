@@ -21,7 +21,14 @@ type contextRef struct {
 // commandVars encodes the values a command of the step needs. What would swell
 // the log is stored beside it.
 func (d *decider) commandVars(n *node) json.RawMessage {
-	return d.inline(n, d.s.commandVars(n.needs))
+	return d.vars(n, n.needs)
+}
+
+// vars encodes the values that a command needs. When one of them is gone,
+// missingValue says so.
+func (d *decider) vars(n *node, of needs) json.RawMessage {
+	d.s.missing = ""
+	return d.inline(n, d.s.commandVars(of))
 }
 
 // inline is the values themselves, or what stands for them.

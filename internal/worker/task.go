@@ -23,19 +23,17 @@ type task struct {
 }
 
 // begin makes the worker responsible for a claimed command. The task is nil
-// when it is so already: a command may be handed over in an answer while the
-// notification of it is on its way, and claiming what one holds succeeds.
+// when it has begun with it before: a command may be handed over in an answer
+// while the notification of it is on its way, and claiming what one holds
+// succeeds.
 func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *task) {
-	ctx, cancel := context.WithCancelCause(w.runs)
-	t := &task{cmd: cmd, delivery: d, cancel: cancel}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for held := range w.tasks {
-		if held.cmd.EventID == cmd.EventID && held.cmd.Meta.Attempt == cmd.Meta.Attempt {
-			cancel(nil)
-			return nil, nil
-		}
+	if !w.begun.add(try{cmd.EventID, cmd.Meta.Attempt}) {
+		return nil, nil
 	}
+	ctx, cancel := context.WithCancelCause(w.runs)
+	t := &task{cmd: cmd, delivery: d, cancel: cancel}
 	t.lease = w.leaseLocked(cmd.LeaseUntil)
 	w.paceLocked(cmd.LeaseUntil)
 	w.tasks[t] = struct{}{}

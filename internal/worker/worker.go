@@ -137,6 +137,7 @@ type Worker struct {
 	draining bool
 	idle     chan struct{} // closed once draining and all slots are free
 	tasks    map[*task]struct{}
+	begun    begun
 }
 
 // New makes a worker. It accepts deliveries at once; Run keeps their leases.

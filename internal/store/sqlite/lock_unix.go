@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = flock(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
@@ -40,6 +41,21 @@ func lockFile(path string) (*os.File, error) {
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	return f, nil
+}
+
+// lockPatience is how long a lock is waited for. A process that was killed may
+// have been starting another one, which holds a copy of the file until it runs
+// its program.
+const lockPatience = time.Second
+
+func flock(f *os.File) error {
+	for waited := time.Duration(0); ; waited += lockPatience / 40 {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || waited >= lockPatience {
+			return err
+		}
+		time.Sleep(lockPatience / 40)
+	}
 }
 
 // unlockFile gives up the lock. Closing alone would not: a process that is
