@@ -70,8 +70,27 @@ func (w *world) settle(now int) {
 			return
 		}
 		w.admitted++
-		w.admit(ready[w.r.IntN(len(ready))], now)
+		next := ready[w.r.IntN(len(ready))]
+		if alike := likeness(ready, next); len(alike) > 1 {
+			for _, t := range alike {
+				w.letGo(t, verdict{})
+			}
+			continue
+		}
+		w.admit(next, now)
 	}
+}
+
+// likeness lists those who want the same of the same: they read. Nothing tells
+// them apart, so they go together, and nothing happens to one of them alone.
+func likeness(ready []*turn, like *turn) []*turn {
+	var out []*turn
+	for _, t := range ready {
+		if t.name == like.name {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // handOut gives one delivery to one of the workers.

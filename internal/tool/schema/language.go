@@ -4,7 +4,7 @@ package schema
 
 var playbook = &Kind{
 	Name: "playbook", Doc: "Runs another playbook from the catalog as a child.",
-	Returns: "the data of `return_step` or the child's result with `{status, execution_id}`; without waiting `{status: started, execution_id, path, async}`",
+	Returns: "with `return_result` the child's result, with `return_step` that step's data beside `{status, execution_id, path}`, with `wait` the latter alone; without waiting `{status: started, execution_id, path, async}`",
 	Fields: []Field{
 		{Name: "path", Shape: Text, Doc: "Its path in the catalog."},
 		{Name: "catalog_id", Shape: Text, Doc: "Its id in the catalog."},
