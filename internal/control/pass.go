@@ -221,7 +221,8 @@ func (ps *pass) add(e event.Event) engine.Effect {
 	eff := ps.state.Apply(&ps.events[len(ps.events)-1])
 	if eff.Command != nil {
 		ps.changed = append(ps.changed, eff.Command)
-		if e.Type.Canonical() == event.CallDone && eff.Command.Status == event.StatusPending {
+		woken := e.Type.Canonical() == event.CallDone || e.Type.Canonical() == event.CommandParked
+		if woken && eff.Command.Status == event.StatusPending {
 			ps.released = append(ps.released, eff.Command) // it was parked and goes on
 		}
 	}

@@ -96,6 +96,10 @@ func (s *State) applyCommand(e *event.Event) Effect {
 		}
 		d := callOf(e)
 		s.touchCommand(c).data, c.ref, c.errRaw = d.Data, d.Ref, d.Error
+		if e.WorkerID == "" && d.Attempt == 0 {
+			call := *e
+			c.called = &call
+		}
 		return Effect{}
 	}
 	s.end(c, e)

@@ -36,11 +36,15 @@ func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
 	s.touchCommand(c)
 	c.Status, c.Worker, c.LeaseUntil = event.StatusWaiting, "", time.Time{}
 	c.wait = &waiting{park: park, since: e.CreatedAt}
-	c.data, c.ref, c.errRaw = nil, nil, nil
+	called := c.called
+	c.data, c.ref, c.errRaw, c.called = nil, nil, nil, nil
 	if park.Callback == "" || park.Child != nil {
 		s.parked = with(s.parked, c)
 	}
 	s.trimPending()
+	if called != nil && park.Callback != "" {
+		return s.applyWake(c, called)
+	}
 	return Effect{Command: c}
 }
 
@@ -113,20 +117,26 @@ func (w *waiting) heeds(d *callDetail, e *event.Event) bool {
 	return w.park.Callback != ""
 }
 
-// waitingAt is the command of a step that waits to be called back, for callers
-// who know the step alone; "" when none does or several do.
+// waitingAt is the command of a step that waits to be called back, or is about
+// to, for callers who know the step alone; "" when there is none or several.
 func (s *State) waitingAt(step string) string {
-	found := ""
+	var waiting, held []string
 	for _, c := range s.open {
-		if c.Step != step || c.wait == nil || c.wait.park.Child != nil || c.wait.park.Callback == "" {
-			continue
+		switch {
+		case c.Step != step:
+		case c.wait == nil && c.Worker != "":
+			held = append(held, c.ID)
+		case c.wait != nil && c.wait.park.Child == nil && c.wait.park.Callback != "":
+			waiting = append(waiting, c.ID)
 		}
-		if found != "" {
-			return ""
-		}
-		found = c.ID
 	}
-	return found
+	switch {
+	case len(waiting) == 1:
+		return waiting[0]
+	case len(waiting) == 0 && len(held) == 1: // the call is faster than the report of who asked for it
+		return held[0]
+	}
+	return ""
 }
 
 // Child is an execution that a parked command asked for.

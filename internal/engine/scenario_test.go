@@ -27,6 +27,7 @@ import (
 //	lost STEP           a command's last attempt is given up
 //	release STEP        its worker gives a command back
 //	report STEP type=T [worker=W] [json]   an event as workers of other makes send it
+//	call STEP [json]    somebody who knows the step alone calls back
 //	pending             the commands nobody has claimed, oldest first
 //	tick DURATION       time passes
 //	park STEP [index=N] json        a worker gives a command back to wait; the JSON is what for
@@ -98,6 +99,12 @@ func (s *story) tell(d *datadriven.TestData) string {
 		return join(h.input(Lost(h.state, s.command(d), "lease_expired", h.env())))
 	case "release":
 		return join(h.input(Release(h.state, s.command(d), h.env())))
+	case "call":
+		e, err := Ingest(h.state, event.Incoming{Type: event.CallDone, Step: d.CmdArgs[0].Key, Payload: data(d)}, "", h.env())
+		if err != nil {
+			return "refused: " + err.Error()
+		}
+		return join(h.input(e))
 	case "report":
 		return s.foreign(d)
 	case "pending":

@@ -186,6 +186,7 @@ type Command struct {
 	turn         int64 // its place among those that wait for a worker
 	budget       int   // claims it may have without being woken in between
 	place        *event.CursorPlace
+	called       *event.Event    // a call from outside that came before the command was parked
 	wait         *waiting        // set while it is parked
 	resume       *event.Resume   // set when it was parked before
 	vars         json.RawMessage // values its templates mention

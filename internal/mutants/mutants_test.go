@@ -65,7 +65,12 @@ func TestTheSimulationCatchesEveryMutant(t *testing.T) {
 			if seed == 0 {
 				t.Fatal("no seed catches it")
 			}
-			caught := sick.run(t, seed)
+			caught := ""
+			for range 3 { // runs with children differ in detail
+				if caught == "" {
+					caught = sick.run(t, seed)
+				}
+			}
 			if caught == "" {
 				t.Errorf("seed %d does not catch it; `make mutants FIND=1` finds another", seed)
 			}

@@ -40,6 +40,7 @@ func (r *reader) admission(rules *node) (string, bool) {
 			r.fail(item.at(), "bad_rule", "an admission rule is a map, this is "+item.describe(), "write {when: …, then: {allow: true}}")
 			continue
 		}
+		r.eitherRule(item)
 		item = r.conform(item, admitRuleObject)
 		when := item.get("when")
 		r.condition(when)
@@ -68,7 +69,8 @@ func (r *reader) allow(rule *node) bool {
 	}
 	if !then.get("allow").given() {
 		if !r.reported(rule.path() + ".then.allow") {
-			r.fail(rule.at(), "bad_rule", "the admission rule does not say whether the step may run", "write then: {allow: true}")
+			r.fail(rule.at(), "bad_rule", "the admission rule does not say whether the step may run",
+				"write then: {allow: "+boolText(!rule.get("allow").given() || rule.get("allow").isTrue())+"}")
 		}
 		return false
 	}

@@ -57,6 +57,8 @@ func (r *reader) conforms(n *node, e entry, o *object, f *field, where string) b
 		return false
 	case !r.wordOf(e.value, f):
 		return false
+	case f.modern != "" && e.value.shape == scalarShape && n.get("spec").get(e.key).given():
+		r.warn(n.keyAt(e), "ignored_key", quote(e.key)+" in "+where+" has no effect beside spec."+e.key, "remove one of the two")
 	case f.modern != "":
 		r.warn(n.keyAt(e), "old_spelling", quote(e.key)+" in "+where+" is an older spelling", f.rewrite(e.value))
 	case f.idle != "":

@@ -116,7 +116,7 @@ var admitElseObject = &object{
 	name: "admit_else", title: "else of an admission rule", doc: "What holds when no rule before it matched.",
 	fields: []field{
 		{name: "then", forms: asDict, object: allowObject, doc: "What the rule decides."},
-		{name: "allow", forms: asFlag, modern: "else: {then: {allow: true}}", doc: "Whether the step may run."},
+		{name: "allow", forms: asFlag, modern: "else: {then: {allow: …}}", doc: "Whether the step may run."},
 	},
 }
 
@@ -228,7 +228,7 @@ var arcObject = &object{
 		{name: "input", forms: asDict, modern: "set: {…}", doc: "Variables that are set when the arc fires."},
 		{name: "cond", forms: asExpr, modern: `when: "{{ … }}"`, doc: "The condition."},
 		{name: "expr", forms: asExpr, modern: `when: "{{ … }}"`, doc: "The condition."},
-		{name: "then", forms: asAnything, modern: `{step: name, when: "{{ … }}"}`, doc: "Where the arc leads."},
-		{name: "else", forms: asAnything, modern: "{step: name}", doc: "Where the arc leads when no other does."},
+		{name: "then", forms: asText | asList | asDict, modern: `{step: …, when: "{{ condition }}"}`, doc: "Where the arc leads."},
+		{name: "else", forms: asText | asList | asDict, modern: "{step: …}", doc: "Where the arc leads when no other does."},
 	},
 }

@@ -21,7 +21,11 @@ func (r *reader) kind(n *node) (string, bool) {
 	declared, known := schema.Lookup(name)
 	switch {
 	case name == "":
-		r.fail(k.at(), "wrong_type", "the kind of a tool is a word, this is "+k.describe(), "")
+		what := k.describe()
+		if k.shape == scalarShape {
+			what = "empty"
+		}
+		r.fail(k.at(), "wrong_type", "the kind of a tool is a word, this is "+what, listing("known kinds:", kinds))
 		return "", false
 	case r.wire:
 	case known && declared.NoWorker != "":

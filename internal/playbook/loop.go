@@ -12,6 +12,9 @@ var (
 	ident    = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 )
 
+// words are those that a template never takes for a name.
+var words = []string{"true", "True", "false", "False", "none", "None", "and", "or", "not", "in", "is", "if", "else"}
+
 // readLoop reads the loop of a step; nil when it has none.
 func (r *reader) readLoop(step *node) *Loop {
 	written := step.get("loop")
@@ -48,6 +51,9 @@ func (r *reader) readLoop(step *node) *Loop {
 	if !claims && l.Mode != Cursor {
 		r.loopIn(n, l)
 	}
+	if max := either(spec.get("max_in_flight"), n.get("max_in_flight")); l.Mode == Sequential && max.given() && max.text != "1" {
+		r.warn(max.at(), "ignored_key", `"max_in_flight" has no effect on a sequential loop`, "add mode: parallel, or remove it")
+	}
 	return l
 }
 
@@ -67,6 +73,9 @@ func (r *reader) iterator(n *node, l *Loop) {
 	case !ident.MatchString(l.Iterator):
 		r.fail(n.get("iterator").at(), "bad_iterator", "the iterator "+quote(l.Iterator)+" is not a name",
 			"use letters, digits and _")
+	case slices.Contains(words, l.Iterator):
+		r.fail(n.get("iterator").at(), "reserved_name", "the iterator cannot be called "+quote(l.Iterator)+
+			": templates read it as a word of theirs", "choose another name, such as item")
 	case slices.Contains(reserved, l.Iterator):
 		r.fail(n.get("iterator").at(), "reserved_name", "the iterator cannot be called "+quote(l.Iterator)+
 			": templates use this name for something else", "choose another name, such as item")

@@ -107,9 +107,16 @@ func (r *reader) arcTo(target *node) *Arc {
 // branch reads {when, then} and {else} of the first language.
 func (r *reader) branch(n *node) []*Arc {
 	n = r.conform(n, arcObject)
-	to := n.get("then")
-	if to == nil {
-		to = n.get("else")
+	key := "then"
+	if n.get(key) == nil {
+		key = "else"
+	}
+	to := n.get(key)
+	for _, e := range n.without(key, "when", "cond", "expr", "spec", "desc", "description", "name").entries {
+		if arcObject.field(e.key) != nil && e.value.given() {
+			r.fail(n.keyAt(e), "bad_arc", quote(e.key)+" cannot stand beside "+quote(key)+" in an arc",
+				`write one arc for each target: {step: name, when: "{{ … }}"}`)
+		}
 	}
 	list := []*node{to}
 	if to.shape == listShape {
@@ -127,7 +134,7 @@ func (r *reader) branch(n *node) []*Arc {
 		}
 		for _, a := range arcs {
 			if a.When == nil {
-				r.arcCondition(a, n.get("when"))
+				r.arcCondition(a, whenOf(n))
 			}
 		}
 		out = append(out, arcs...)

@@ -146,3 +146,11 @@ func TestKindsThatWorkersBringAreAllowedOnRequest(t *testing.T) {
 		t.Errorf("config = %s", js(got))
 	}
 }
+
+func TestAByteThatIsNotTextIsPointedAt(t *testing.T) {
+	t.Parallel()
+	_, problems := playbook.Parse("p.yaml", []byte("kind: Playbook\nmetadata:\n  name: \u00fcb\xffer\n"))
+	if len(problems) != 1 || problems[0].Code != "not_text" || problems[0].Line != 3 || problems[0].Col != 11 {
+		t.Errorf("problems = %v, want one at 3:11", problems)
+	}
+}

@@ -25,7 +25,9 @@ func (r *reader) policy(n *node) *Policy {
 		return nil
 	}
 	p := &Policy{}
-	for _, item := range n.get("rules").list() {
+	rules := n.get("rules").list()
+	r.deadRules(rules)
+	for _, item := range rules {
 		if rule, ok := r.rule(item); ok {
 			p.Rules = append(p.Rules, rule)
 		}
@@ -55,6 +57,7 @@ func (r *reader) rule(n *node) (Rule, bool) {
 	other, isElse := n.entry("else")
 	switch {
 	case isElse && other.value.given():
+		r.eitherRule(n)
 		n = r.conform(n, ruleObject)
 		if body = n.get("else"); body == nil {
 			return Rule{}, false
@@ -86,6 +89,41 @@ func (r *reader) rule(n *node) (Rule, bool) {
 	return rule, true
 }
 
+// eitherRule refuses a rule that has both a condition and an else: one of them
+// would not count.
+func (r *reader) eitherRule(n *node) {
+	other, ok := n.entry("else")
+	if ok && other.value.given() && (n.get("then").given() || whenOf(n).given()) {
+		r.fail(n.keyAt(other), "bad_rule", `a rule has either "when" and "then" or "else"`,
+			"write else as a rule of its own: - else: {then: …}")
+	}
+}
+
+// deadRules warns about rules behind one that always matches.
+func (r *reader) deadRules(rules []*node) {
+	always := func(n *node) bool {
+		_, isElse := n.entry("else")
+		return n.shape == mapShape && (isElse || !whenOf(n).given())
+	}
+	if i := slices.IndexFunc(rules, always); i >= 0 && i < len(rules)-1 {
+		r.warn(rules[i+1].at(), "dead_rule", "the rules from here on are never asked: the one before has no condition",
+			"remove them, or give that one a condition")
+	}
+}
+
+// idleWords warns about words of an action that belong to another verb.
+func (r *reader) idleWords(n *node, do Verb) {
+	if r.reported(n.path() + ".do") {
+		return
+	}
+	verbOf := map[string]Verb{"attempts": Retry, "backoff": Retry, "delay": Retry, "to": Jump}
+	for _, e := range n.entries {
+		if verb, ok := verbOf[e.key]; ok && verb != do && e.value.given() {
+			r.warn(n.keyAt(e), "ignored_key", quote(e.key)+" has no effect without do: "+string(verb), "remove it, or write do: "+string(verb))
+		}
+	}
+}
+
 // action reads the `then` of a rule; a lone word is its verb.
 func (r *reader) action(n *node) Action {
 	var a Action
@@ -99,6 +137,7 @@ func (r *reader) action(n *node) Action {
 	case mapShape:
 		n = r.conform(n, actionObject)
 		a.Do = Verb(keyword(n.get("do")))
+		r.idleWords(n, a.Do)
 	default:
 		r.fail(n.at(), "wrong_type", "then must be a map, this is "+n.describe(), "write then: {do: …}")
 	}

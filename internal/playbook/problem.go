@@ -49,11 +49,31 @@ func (p Problem) String() string {
 	src := strings.ReplaceAll(p.Source, "\t", " ")
 	trimmed := strings.TrimLeft(src, " ")
 	cut := len(src) - len(trimmed)
-	fmt.Fprintf(&b, "\n    %s\n    %s^", trimmed, strings.Repeat(" ", max(0, p.Col-1-cut)))
+	trimmed, caret := window(trimmed, max(0, p.Col-1-cut))
+	fmt.Fprintf(&b, "\n    %s\n    %s^", trimmed, strings.Repeat(" ", caret))
 	if p.Remedy != "" {
 		b.WriteString(" " + p.Remedy)
 	}
 	return b.String()
+}
+
+// window cuts a line that is too long to show down to what surrounds a column.
+func window(line string, col int) (string, int) {
+	const width = 240
+	runes := []rune(line)
+	if len(runes) <= width {
+		return line, col
+	}
+	start := min(max(0, col-width/2), len(runes))
+	end := min(len(runes), start+width)
+	cut := string(runes[start:end])
+	if end < len(runes) {
+		cut += "…"
+	}
+	if start > 0 {
+		return "…" + cut, col - start + 1
+	}
+	return cut, col
 }
 
 // Problems is a list of complaints, sorted by place.

@@ -30,7 +30,7 @@ const minimal = `a playbook looks like this:
 func (r *reader) load(src []byte) *node {
 	top := place{pos: Pos{1, 1}}
 	if !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0 {
-		r.notPlaybook(top, "the file is not text")
+		r.notText(src)
 		return nil
 	}
 	doc, err := r.document(src)
@@ -86,6 +86,26 @@ func (r *reader) document(src []byte) (*yaml.Node, error) {
 		}
 	}
 	return docs[0], nil
+}
+
+// notText points at the first byte that is not text.
+func (r *reader) notText(src []byte) {
+	good := 0
+	for good < len(src) && src[good] != 0 {
+		c, size := utf8.DecodeRune(src[good:])
+		if c == utf8.RuneError && size == 1 {
+			break
+		}
+		good += size
+	}
+	before := src[:good]
+	line := bytes.LastIndexByte(before, '\n') + 1
+	at := place{pos: Pos{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[line:]) + 1}}
+	if !looksLikeYAML.Match(before) {
+		r.notPlaybook(place{pos: Pos{1, 1}}, "the file is not text")
+		return
+	}
+	r.fail(at, "not_text", "here is a byte that is not text in UTF-8", "save the file as UTF-8")
 }
 
 func (r *reader) notPlaybook(at place, why string) {

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -38,7 +39,21 @@ func (r *reader) condition(n *node) *jinja.Template {
 		return nil
 	}
 	r.noteTemplate(n, t)
+	r.alwaysTrue(n)
 	return t
+}
+
+var printed = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+
+// alwaysTrue warns about a condition that is text with values in it, such as
+// "{{ a }} and {{ b }}": what it prints is never empty, so it always holds.
+func (r *reader) alwaysTrue(n *node) {
+	rest := printed.ReplaceAllString(n.text, "")
+	if rest == n.text || strings.ContainsAny(rest, "{}") || strings.TrimSpace(rest) == "" {
+		return
+	}
+	r.warn(n.at(), "always_true", "the condition always holds: it is text with values in it and not one expression",
+		`put all of it between one pair of braces: "{{ a and b }}"`)
 }
 
 // tree compiles every template inside a value. It returns nil for an absent

@@ -3,6 +3,7 @@ package playbook
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,7 @@ func (b *builder) build(y *yaml.Node, at slot, depth int) *node {
 		}
 		return n
 	}
+	b.tag(n, y)
 	switch y.Kind {
 	case yaml.AliasNode:
 		return b.alias(y, n, at, depth)
@@ -164,10 +166,45 @@ func (b *builder) scalar(n *node, y *yaml.Node) {
 		b.r.warn(n.at(), "big_number", "the number "+y.Value+" does not fit into 64 bits and loses digits",
 			"quote it to keep every digit")
 	}
+	if tagged {
+		v = b.tagged(n, y, v)
+	}
 	if v == nil {
 		n.shape, n.text = nullShape, ""
 	}
 	n.scalar = v
+}
+
+// plainTags are the YAML tags of values that JSON has too.
+var plainTags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!seq", "!!map", "!"}
+
+// tag refuses types that values cannot have.
+func (b *builder) tag(n *node, y *yaml.Node) {
+	if y.Style&yaml.TaggedStyle != 0 && !slices.Contains(plainTags, y.Tag) {
+		b.r.fail(n.at(), "bad_tag", "values of the type "+y.Tag+" do not exist here", "remove the tag")
+	}
+}
+
+// tagged holds a scalar against the type that its tag demands.
+func (b *builder) tagged(n *node, y *yaml.Node, v any) any {
+	fits := false
+	switch x := v.(type) {
+	case nil:
+		fits = y.Tag == "!!null"
+	case bool:
+		fits = y.Tag == "!!bool"
+	case int64:
+		fits = y.Tag == "!!int" || y.Tag == "!!float"
+		if y.Tag == "!!float" {
+			v = float64(x)
+		}
+	case float64:
+		fits = y.Tag == "!!float"
+	}
+	if !fits {
+		b.r.fail(n.at(), "bad_tag", strconv.Quote(y.Value)+" is not what its tag "+y.Tag+" says", "remove the tag, or change the value")
+	}
+	return v
 }
 
 var (

@@ -18,6 +18,7 @@ import (
 func (w *world) drive() {
 	for now := 0; ; now++ {
 		if now == w.noisy {
+			synctest.Wait() // who wakes up at this moment has had its chance
 			w.quieten()
 		}
 		w.settle(now)
@@ -70,27 +71,8 @@ func (w *world) settle(now int) {
 			return
 		}
 		w.admitted++
-		next := ready[w.r.IntN(len(ready))]
-		if alike := likeness(ready, next); len(alike) > 1 {
-			for _, t := range alike {
-				w.letGo(t, verdict{})
-			}
-			continue
-		}
-		w.admit(next, now)
+		w.admit(ready[w.r.IntN(len(ready))], now)
 	}
-}
-
-// likeness lists those who want the same of the same: they read. Nothing tells
-// them apart, so they go together, and nothing happens to one of them alone.
-func likeness(ready []*turn, like *turn) []*turn {
-	var out []*turn
-	for _, t := range ready {
-		if t.name == like.name {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 // handOut gives one delivery to one of the workers.

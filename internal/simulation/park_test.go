@@ -32,13 +32,18 @@ func (j *job) parks(cmd *event.Command) (event.Park, bool) {
 	case neverCalled:
 		return event.Park{Callback: "somebody who never calls"}, true
 	case runsChild:
-		return event.Park{Child: &event.ChildRequest{Path: childPath, Wait: true, ReturnStep: "c0", Timeout: float64(j.r.IntN(3) * 8)}}, true
+		return event.Park{Child: &event.ChildRequest{Path: j.childPath(cmd), Wait: true, ReturnStep: "c0", Timeout: float64(j.r.IntN(3) * 8)}}, true
 	case startsChild:
-		return event.Park{Child: &event.ChildRequest{Path: childPath}}, true
+		return event.Park{Child: &event.ChildRequest{Path: j.childPath(cmd)}}, true
 	case noChild:
-		return event.Park{Child: &event.ChildRequest{Path: "test/nowhere", Wait: j.r.IntN(2) == 0}}, true
+		return event.Park{Child: &event.ChildRequest{Path: "test/nowhere/" + j.w.name(cmd.EventID), Wait: j.r.IntN(2) == 0}}, true
 	}
 	return event.Park{}, false
+}
+
+// childPath is where a command finds the playbook it runs.
+func (j *job) childPath(cmd *event.Command) string {
+	return fmt.Sprint(childPath, j.w.dice("child", j.w.name(cmd.EventID)).IntN(childPaths))
 }
 
 // reportPark gives a command back to wait, and now and then twice.

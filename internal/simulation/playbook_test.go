@@ -10,6 +10,7 @@ import (
 const (
 	playbookPath = "test/random"
 	childPath    = "test/child"
+	childPaths   = 8 // what children are looked up by tells those who look at one time apart
 )
 
 // childBook is what commands that run another playbook run.
@@ -66,7 +67,7 @@ type bookArc struct {
 // randomBook makes a small workflow: chains, branches, joins, error arcs,
 // cycles that end, loops of each kind, guards and variables.
 func randomBook(r *rand.Rand) book {
-	g := &generator{r: r, size: 1 + r.IntN(8)}
+	g := &generator{r: r, size: 1 + r.IntN(7)}
 	g.book.tame = r.IntN(2) == 0
 	if !g.book.tame && r.IntN(12) == 0 {
 		g.book.deadline = g.one("4s", "15s")
@@ -128,7 +129,7 @@ func (g *generator) delays(s *bookStep) {
 		s.waits = []waits{pauses, calledBack, resumed, neverCalled, runsChild, runsChild, startsChild, noChild}[g.r.IntN(8)]
 	}
 	if g.r.IntN(6) == 0 && (s.loop == "" || !g.book.tame) {
-		s.limit = g.one("2s", "8s", "30s")
+		s.limit = g.one("2s", "8s", "12s")
 	}
 }
 
@@ -190,13 +191,6 @@ func (s bookStep) spec() string {
 	return s.policy + ", timeout: " + s.limit
 }
 
-func (b book) path() string {
-	if len(b.steps) > 0 && b.steps[0].name == childBook.steps[0].name {
-		return childPath
-	}
-	return playbookPath
-}
-
 // waitsAt is what the commands of a step are parked for.
 func (b book) waitsAt(step string) waits {
 	for _, s := range b.steps {
@@ -212,10 +206,18 @@ func (b book) waitsFor(reason waits) bool {
 	return slices.ContainsFunc(b.steps, func(s bookStep) bool { return s.waits == reason })
 }
 
+// hasChildren tells whether executions of the book start others.
+func (b book) hasChildren() bool {
+	return b.waitsFor(runsChild) || b.waitsFor(startsChild) || b.waitsFor(noChild)
+}
+
 // String is the book as a person would write it.
-func (b book) String() string {
+func (b book) String() string { return b.at(playbookPath) }
+
+// at is the book under a path.
+func (b book) at(path string) string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: random, path: %s}\nworkload: {k: 1}\n", b.path())
+	fmt.Fprintf(&t, "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: random, path: %s}\nworkload: {k: 1}\n", path)
 	line := func(format, value string) {
 		if value != "" {
 			fmt.Fprintf(&t, format, value)

@@ -56,15 +56,15 @@ func randomScenario(seed uint64) scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	sc := scenario{
 		seed: seed, book: randomBook(r), odds: randomOdds(r), workers: 1 + r.IntN(3), planes: 1 + r.IntN(2),
-		cache: 1 + r.IntN(2)*63, mailbox: 3 + r.IntN(2)*100, noisy: 20 + r.IntN(230), local: r.IntN(3) == 0,
+		cache: 1 + r.IntN(2)*63, mailbox: 3 + r.IntN(2)*100, noisy: 20 + r.IntN(120), local: r.IntN(3) == 0,
 	}
 	if sc.alone = sc.local && r.IntN(2) == 0; sc.alone {
 		sc.planes = 1
 	}
-	for i := range 1 + r.IntN(3) {
+	for i := range 1 + r.IntN(2) {
 		v := visit{cancel: -1, waits: i%2 == 0}
 		if i > 0 {
-			v.after = r.IntN(150)
+			v.after = r.IntN(100)
 		}
 		if r.IntN(6) == 0 {
 			v.cancel, v.cascade = r.IntN(100), r.IntN(2) == 0

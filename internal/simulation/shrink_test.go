@@ -158,7 +158,7 @@ func TestAFailureIsReportedWithASmallScenario(t *testing.T) {
 				t.Errorf("%d faults are left", n)
 			}
 			again := try(t, small.scenario)
-			if again.story() != small.story() {
+			if !small.book.hasChildren() && again.story() != small.story() {
 				t.Error("the small scenario makes another run when it is repeated")
 			}
 		})

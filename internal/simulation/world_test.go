@@ -157,9 +157,15 @@ func (w *world) leave() {
 // register puts the playbook into the catalog before anything goes wrong.
 func (w *world) register(ctx context.Context) {
 	p, err := control.New(control.Options{Store: w.store, Bus: w.bus, IDs: snowflake.New(999, nil).Next})
-	for _, b := range []book{w.book, childBook} {
+	texts := []string{w.book.String()}
+	if w.book.hasChildren() {
+		for i := range childPaths {
+			texts = append(texts, childBook.at(fmt.Sprint(childPath, i)))
+		}
+	}
+	for _, text := range texts {
 		if err == nil {
-			_, err = p.Register(ctx, control.RegisterRequest{Content: b.String()})
+			_, err = p.Register(ctx, control.RegisterRequest{Content: text})
 		}
 	}
 	if err != nil {

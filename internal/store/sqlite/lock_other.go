@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 
 // lockFile creates the lock file exclusively, for systems without flock. A
 // file left by a crash has to be removed by hand.
-func lockFile(path string) (*os.File, error) {
+func lockFile(_ context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
 		return nil, &event.Error{

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +18,12 @@ import (
 
 // lockFile takes the exclusive lock that keeps a second process away from the
 // data file. The kernel releases it with the process, however that ends.
-func lockFile(path string) (*os.File, error) {
+func lockFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	err = flock(f)
+	err = flock(ctx, f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
@@ -48,13 +49,21 @@ func lockFile(path string) (*os.File, error) {
 // its program.
 const lockPatience = time.Second
 
-func flock(f *os.File) error {
-	for waited := time.Duration(0); ; waited += lockPatience / 40 {
+func flock(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	again := time.NewTicker(lockPatience / 40)
+	defer again.Stop()
+	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || waited >= lockPatience {
+		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
-		time.Sleep(lockPatience / 40)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestALockEndsAlthoughAProcessBeingStartedHoldsItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := lockFile(path)
+	f, err := lockFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestALockEndsAlthoughAProcessBeingStartedHoldsItsFile(t *testing.T) {
 	if err := unlockFile(f); err != nil {
 		t.Fatal(err)
 	}
-	again, err := lockFile(path)
+	again, err := lockFile(t.Context(), path)
 	if err != nil {
 		t.Fatalf("the lock did not end: %v", err)
 	}

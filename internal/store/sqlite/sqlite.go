@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
-	lock, err := lockFile(path + ".lock")
+	lock, err := lockFile(ctx, path+".lock")
 	if err != nil {
 		return nil, err
 	}
