@@ -14,7 +14,7 @@ import (
 )
 
 type runCommand struct {
-	File string `arg:"" help:"Playbook file." placeholder:"FILE"`
+	File string `arg:"" help:"Playbook file; - is standard input." placeholder:"FILE"`
 	payloadFlags
 	Catalog string        `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
 	Env     []string      `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
@@ -27,7 +27,10 @@ type runCommand struct {
 // Run executes the file on a node of its own: temporary storage unless it is
 // told otherwise, the same control plane, worker and tools as a server.
 func (c *runCommand) Run(ctx context.Context, env *Env) error {
-	src, pb, problems, err := readPlaybook(c.File)
+	if c.Timeout < 0 {
+		return invalidf("--timeout %s is less than nothing: give a time such as 30s", c.Timeout)
+	}
+	src, pb, problems, err := readInput(env, c.File)
 	if err != nil {
 		return err
 	}

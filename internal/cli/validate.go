@@ -49,7 +49,7 @@ func (c *validateCommand) Run(env *Env) error {
 // check reads one file. A file that cannot be read has one problem, so that it
 // does not hide those of the others.
 func (c *validateCommand) check(env *Env, file string) playbook.Problems {
-	problems, err := readProblems(env, file)
+	_, _, problems, err := readInput(env, file)
 	if err != nil {
 		name := shownName(file)
 		return playbook.Problems{{
@@ -65,20 +65,20 @@ func (c *validateCommand) check(env *Env, file string) playbook.Problems {
 	return problems
 }
 
-func readProblems(env *Env, file string) (playbook.Problems, error) {
+// readInput reads and parses a playbook file, or standard input for "-".
+func readInput(env *Env, file string) ([]byte, *playbook.Playbook, playbook.Problems, error) {
 	if file != "-" {
-		_, _, problems, err := readPlaybook(file)
-		return problems, err
+		return readPlaybook(file)
 	}
 	src, err := io.ReadAll(io.LimitReader(env.Stdin, maxPlaybook+1))
 	if err != nil {
-		return nil, fmt.Errorf("read standard input: %w", err)
+		return nil, nil, nil, fmt.Errorf("read standard input: %w", err)
 	}
 	if len(src) > maxPlaybook {
-		return nil, invalidf("a playbook of more than %d MiB is not read", maxPlaybook>>20)
+		return nil, nil, nil, invalidf("a playbook of more than %d MiB is not read", maxPlaybook>>20)
 	}
-	_, problems := playbook.Parse(shownName(file), src)
-	return problems, nil
+	pb, problems := playbook.Parse(shownName(file), src)
+	return src, pb, problems, nil
 }
 
 // shownName is how messages call a file.

@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	errandQueue   = 4096
-	errandRunners = 8
-	errandTime    = 30 * time.Second // with all its tries
-	errandPause   = 100 * time.Millisecond
-	inlineResult  = 100 << 10 // bytes of a child's result that the parent's log holds itself
+	errandQueue  = 4096
+	errandTime   = 30 * time.Second // with all its tries
+	errandPause  = 100 * time.Millisecond
+	inlineResult = 100 << 10 // bytes of a child's result that the parent's log holds itself
 )
 
 // errand is work between executions that follows from a durable decision:
@@ -57,7 +56,7 @@ func (p *Plane) run(e errand) {
 		if err == nil {
 			return
 		}
-		if event.CodeOf(err) != event.Unavailable || !sleep(ctx, jitter(pause)) {
+		if event.CodeOf(err) != event.Unavailable || !sleep(ctx, pause) {
 			p.log.Warn("errand between executions failed; recovery tries again", "error", err)
 			return
 		}

@@ -48,6 +48,7 @@ type Options struct {
 	CachePrograms   int           // 256 compiled playbooks kept
 	MailboxLimit    int           // 4096 inputs may wait per execution
 	MaxAttempts     int           // 3 claims of one command, then it is given up
+	Errands         int           // 8 messages between executions under way at a time
 }
 
 func (o Options) withDefaults() Options {
@@ -66,6 +67,7 @@ func (o Options) withDefaults() Options {
 	o.CacheExecutions = orDefault(o.CacheExecutions, 4096)
 	o.CachePrograms = orDefault(o.CachePrograms, 256)
 	o.MailboxLimit = orDefault(o.MailboxLimit, 4096)
+	o.Errands = orDefault(o.Errands, 8)
 	return o
 }
 
@@ -162,7 +164,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	sweeps.Go(func() { p.ring(ctx) })
 	stop := make(chan struct{})
 	background.Go(func() { p.out.run(stop) })
-	for range errandRunners {
+	for range p.o.Errands {
 		background.Go(func() { p.runErrands(stop) })
 	}
 	for range standing {

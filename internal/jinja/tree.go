@@ -28,6 +28,7 @@ type TreeOptions struct {
 type TreeError struct {
 	Path []string // keys, and indexes as decimal numbers
 	Err  error
+	Key  bool // the last key of the path is broken, and not its value
 }
 
 func (e TreeError) Error() string { return atPath(e.Path, e.Err) }
@@ -94,7 +95,7 @@ type treeCompiler struct {
 }
 
 func (c *treeCompiler) fail(path []string, err error) {
-	c.errs = append(c.errs, TreeError{slices.Clone(path), err})
+	c.errs = append(c.errs, TreeError{Path: slices.Clone(path), Err: err})
 }
 
 // compile compiles a part of the tree at a path. What turns out constant is
@@ -167,7 +168,11 @@ func (c *treeCompiler) dict(d *Dict, path []string) branchNode {
 		below := append(path, k)
 		e := treeEntry{name: k, val: c.compile(v, below)}
 		if HasSyntax(k) && !c.literal(below) {
+			before := len(c.errs)
 			e.key, e.path = c.template(k, below), slices.Clone(below)
+			for i := range c.errs[before:] {
+				c.errs[before+i].Key = true
+			}
 		}
 		static = static && e.key == nil && e.val.static()
 		entries = append(entries, e)

@@ -22,6 +22,9 @@ func (r *reader) assignments(n *node) []Assignment {
 		case strings.HasPrefix(key, "workload."):
 			r.warn(n.keyAt(e), "bad_set_key", "the workload cannot be changed: this sets a variable named "+quote(key),
 				"write ctx."+strings.TrimPrefix(key, "workload."))
+		case !ident.MatchString(key):
+			r.warn(n.keyAt(e), "bad_set_key", "templates read the variable "+quote(key)+" only as "+string(scope)+"["+quote(key)+"]",
+				"use letters, digits and _ in its name; to change one field of a map, set all of the map")
 		}
 		if scope == ScopeCtx {
 			r.sets = append(r.sets, assigned{key, n, e, r.step})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/noetl/noetl-go/internal/jinja"
 )
 
@@ -64,12 +66,29 @@ func (r *reader) tree(n *node, opts jinja.TreeOptions) *jinja.Tree {
 	}
 	t, errs := jinja.CompileTree(n.native(), opts)
 	for _, e := range errs {
-		r.templateError(n.child(e.Path), e.Err)
+		at := n.child(e.Path)
+		if e.Key {
+			at = r.keyNode(at.parent, at.key)
+		}
+		r.templateError(at, e.Err)
 	}
 	if t != nil && slices.ContainsFunc(t.Free(), func(path []string) bool { return path[0] == "keychain" }) {
 		r.noteAliases(n)
 	}
 	return t
+}
+
+// keyNode is the key of a map as a value, for problems inside it.
+func (r *reader) keyNode(n *node, key string) *node {
+	e, _ := n.entry(key)
+	k := &node{shape: scalarShape, pos: e.pos, scalar: key, text: key, parent: n, key: key}
+	switch from := r.from(e.pos); {
+	case strings.HasPrefix(from, `"`):
+		k.style = yaml.DoubleQuotedStyle
+	case strings.HasPrefix(from, "'"):
+		k.style = yaml.SingleQuotedStyle
+	}
+	return k
 }
 
 // templateError reports a template that does not compile, at its place in the

@@ -27,6 +27,7 @@ func (r *reader) toolFields(n *node, kind string) {
 		switch {
 		case declared:
 			r.toolField(n, e, k, f)
+			r.otherName(n, e, f)
 		case e.key == "args" && e.value.shape == listShape:
 			r.fail(e.value.at(), "wrong_type", "args of "+aTool(k)+" must be a map, this is a list", "write input: {name: value}")
 		case taskObject.field(e.key) == nil && !k.Open:
@@ -63,6 +64,17 @@ func (r *reader) toolField(n *node, e entry, k *schema.Kind, f *schema.Field) {
 	}
 	if f.Words != nil {
 		r.toolWordOf(v, e.key, f.Words)
+	}
+}
+
+// otherName warns about a setting that is given under several of its names:
+// the first of them is the one that counts.
+func (r *reader) otherName(n *node, e entry, f *schema.Field) {
+	names := f.Names()
+	i := slices.IndexFunc(names, func(name string) bool { return n.get(name).given() })
+	if i >= 0 && names[i] != e.key && e.value.given() {
+		r.warn(n.keyAt(e), "ignored_key", quote(e.key)+" has no effect beside "+quote(names[i])+", which is the same setting",
+			"remove one of the two")
 	}
 }
 

@@ -2,9 +2,7 @@
 // crash, workers that misbehave, a bus and a store that lose things. One seed
 // makes one run. A scheduler lets one thing happen at a time, every operation
 // of the store included, so a seed leads to the same run again; what planes
-// draw for themselves, the jitter of their sweeps, is evened out. Only what a
-// plane does between executions goes on beside that: a run with children may
-// differ in detail when it is repeated. It consists
+// draw for themselves, the jitter of their sweeps, is evened out. It consists
 // of tests only and must not know how a plane does its work: what it proves, it
 // proves from the log and the projections.
 //

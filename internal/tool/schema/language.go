@@ -30,5 +30,5 @@ var workbook = &Kind{
 
 var taskSequence = &Kind{
 	Name: "task_sequence", Doc: "What a list of tasks is called in the log; it is not written.",
-	Returns: "a map of the tasks' data by label", Open: true,
+	Returns: "a map of the tasks' data by label", Open: true, NoWorker: "write the tasks as a list under tool",
 }
