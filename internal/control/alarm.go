@@ -130,6 +130,9 @@ func (p *Plane) ringable(id event.ID) bool {
 type alarmInput struct{ ticket }
 
 func (in *alarmInput) apply(_ context.Context, ps *pass) error {
+	if at := ps.state.WakeAt(); !ps.fresh && (at.IsZero() || at.After(ps.env.Now)) {
+		return errStale // another replica may have set the timer
+	}
 	ps.decide = true
 	return nil
 }

@@ -56,11 +56,19 @@ func (p *Plane) run(e errand) {
 		if err == nil {
 			return
 		}
-		if event.CodeOf(err) != event.Unavailable || !sleep(ctx, pause) {
+		if event.CodeOf(err) != event.Unavailable || reasonOf(err) == reasonShutdown || !sleep(ctx, pause) {
 			p.log.Warn("errand between executions failed; recovery tries again", "error", err)
 			return
 		}
 	}
+}
+
+func reasonOf(err error) string {
+	e, _ := errors.AsType[*event.Error](err)
+	if e == nil {
+		return ""
+	}
+	return e.Reason
 }
 
 // family sends the errands that follow from a durable pass, and tells workers
@@ -88,7 +96,7 @@ func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Chil
 			return err
 		}
 		path, err := p.begin(ctx, parent, trace, c)
-		if err == nil {
+		if err == nil && c.Request.Wait {
 			// Whoever stopped waiting meanwhile found nothing to cancel.
 			waits, err := p.waits(ctx, parent, c.Command)
 			if err != nil {
@@ -120,6 +128,13 @@ func (p *Plane) waits(ctx context.Context, execution event.ID, command string) (
 }
 
 func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessage, c engine.Child) (string, error) {
+	row, err := p.store.Execution(ctx, c.ID)
+	if err == nil { // it was started before, maybe by another version of its playbook
+		return row.Path, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return "", storeError("read execution", err)
+	}
 	req := c.Request
 	if req.Pool != "" {
 		if err := event.CheckPool(req.Pool); err != nil {

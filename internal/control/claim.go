@@ -136,8 +136,11 @@ func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 }
 
 func (in *claimInput) settle(ps *pass) {
-	if in.wire, in.err = ps.wire(in.command); in.err == nil {
+	switch in.wire, in.err = ps.wire(in.command); {
+	case in.err == nil:
 		in.wire.Status, in.wire.LeaseUntil = "ok", in.lease
+	case event.CodeOf(in.err) != event.Unavailable: // who claims again gets the same command
+		ps.undelivered(in.command, in.err)
 	}
 }
 

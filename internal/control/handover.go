@@ -133,8 +133,7 @@ func (ps *pass) deliver() {
 	for _, c := range mine {
 		w, err := ps.wire(c)
 		if err != nil {
-			// The lease ends on its own and the command is dispatched again.
-			ps.p.log.Error("command not delivered", "execution_id", ps.id, "command_id", c.ID, "error", err)
+			ps.undelivered(c, err)
 			ps.p.local.Unreserve()
 			continue
 		}

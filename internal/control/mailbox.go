@@ -80,6 +80,9 @@ func gaveUp(err error) error {
 	}
 }
 
+// reasonShutdown tells that the plane takes no more work.
+const reasonShutdown = "shutdown"
+
 // tell puts in into the execution's mailbox and leaves.
 func (p *Plane) tell(id event.ID, in input) error {
 	box, atRest, err := p.enqueue(id, in)
@@ -97,7 +100,7 @@ func (p *Plane) enqueue(id event.ID, in input) (box *mailbox, atRest bool, err e
 	if p.closed {
 		return nil, false, &event.Error{
 			Code: event.Unavailable, Message: "the control plane is shutting down",
-			Remedy: "try again", Reason: "shutdown",
+			Remedy: "try again", Reason: reasonShutdown,
 		}
 	}
 	box, running := p.boxes[id]

@@ -296,3 +296,105 @@ func TestADueTimerOfAPlaybookThatCannotRunKeepsNobodyBusy(t *testing.T) {
 		}
 	})
 }
+
+func TestACommandWhoseValuesAreGoneFails(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		first := r.plane(nil, quiet)
+		r.register(first, overItems)
+		a, err := first.Execute(t.Context(), control.ExecuteRequest{
+			Path: "test/items", Payload: json.RawMessage(fmt.Sprintf(`{"items":[%q]}`, strings.Repeat("x", 70_000))),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.stop()
+		p := r.plane(nil, func(o *control.Options) { o.Store = amnesic{r.store} })
+		r.hire("w", 1, 0, p)
+		if row := r.await(p, a.ExecutionID); row.Status != event.StatusFailed || !strings.Contains(row.Error, "not available any more") {
+			t.Errorf("%s: %s", row.Status, row.Error)
+		}
+		r.verify(a.ExecutionID)
+	})
+}
+
+// amnesic is a store that has lost its large values.
+type amnesic struct{ store.Store }
+
+func (amnesic) Result(context.Context, event.ID, string) (store.Result, error) {
+	return store.Result{}, store.ErrNotFound
+}
+
+func TestAReplicaFiresTimersItDidNotSet(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		late := func(o *control.Options) { o.Recover = time.Hour }
+		first, second := r.plane(nil, late, longLease), r.plane(nil, late, longLease)
+		r.register(first, bounded)
+		id := r.start(first, "test/bounded")
+		if _, err := second.Explain(t.Context(), id, ""); err != nil { // it knows the execution as it is now
+			t.Fatal(err)
+		}
+		cmd := claimFor(t, first, r.pending()[0].EventID, "w")
+		park := success(r.ids.Next(), "w", 0, cmd)
+		park.Events[0].Type, park.Events[0].Payload = event.CommandParked, json.RawMessage(`{"park":{"delay_seconds":5,"resume":{}}}`)
+		if _, err := first.Report(t.Context(), park); err != nil {
+			t.Fatal(err)
+		}
+		first.stop()
+		time.Sleep(8 * time.Second)
+		if rows := r.pending(); len(rows) != 1 {
+			t.Errorf("pending %+v", rows)
+		}
+	})
+}
+
+func TestAChildKeepsTheVersionItStartedWith(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		id := r.family(p, asks(`{"path":"test/child"}`), func(cmd *event.Command) bool { return cmd.NodeName == "work" })
+		time.Sleep(2 * time.Second)
+		kid := r.children(id)[0].ExecutionID
+		r.register(p, strings.ReplaceAll(child, "step: end", "step: other"))
+		// A second start under the same id changes nothing.
+		if _, err := p.Explain(t.Context(), kid, "end"); err != nil {
+			t.Fatal(err)
+		}
+		p.stop()
+		q := r.plane(nil)
+		r.hire("w2", 1, 0, q)
+		r.await(q, kid)
+		if r.data(kid, "end") == "" {
+			t.Errorf("the child did not end with its own step: %+v", r.fold(kid).Outcome())
+		}
+	})
+}
+
+func TestWhoAsksForAChildTooEarlyDoesNotKeepItFromStarting(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil, func(o *control.Options) { o.Store = slow{r.store} })
+		id := r.family(p, asks(`{"path":"test/child","wait":true,"return_step":"work"}`), nil)
+		for range 70 {
+			time.Sleep(100 * time.Millisecond)
+			for _, e := range logOf(r, id) {
+				if e.Type == event.ChildIssued {
+					_, _ = p.Explain(t.Context(), e.EventID, "")
+				}
+			}
+		}
+		if row := r.await(p, id); row.Status != event.StatusCompleted {
+			t.Errorf("%s: %s", row.Status, row.Error)
+		}
+	})
+}
+
+func logOf(r *rig, id event.ID) []event.Event {
+	r.t.Helper()
+	events, err := r.store.Events(context.Background(), id, 0, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return events
+}

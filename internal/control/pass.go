@@ -118,18 +118,44 @@ func (ps *pass) runOpened(ctx context.Context) error {
 	}
 }
 
-// open finds the state; a start brings its own.
+// open finds the state; a start brings its own. Whoever asked for an execution
+// before its start came is told that there is none.
 func (ps *pass) open(ctx context.Context) (err error) {
-	if start, ok := ps.inputs[0].(*startInput); ok {
-		ps.live, ps.fresh = start.live, true
-	} else {
+	start, starts := ps.inputs[0].(*startInput)
+	if !starts {
 		ps.live, ps.fresh, err = ps.p.open(ctx, ps.id)
 		ps.cached = !ps.fresh
+		if event.CodeOf(err) == event.NotFound && err != nil {
+			if start = ps.onlyStart(err); start != nil {
+				starts, err = true, nil
+			}
+		}
+	}
+	if starts {
+		ps.live, ps.fresh, ps.cached = start.live, true, false
 	}
 	if err == nil {
 		ps.state = ps.live.state
 	}
 	return err
+}
+
+// onlyStart answers all inputs but a start, if there is one among them.
+func (ps *pass) onlyStart(err error) *startInput {
+	for _, in := range ps.inputs {
+		start, ok := in.(*startInput)
+		if !ok {
+			continue
+		}
+		for _, other := range ps.inputs {
+			if other != in {
+				other.answer(err)
+			}
+		}
+		ps.inputs = []input{in}
+		return start
+	}
+	return nil
 }
 
 // again waits a moment and brings the state up to date for the next attempt.
@@ -319,7 +345,7 @@ func (ps *pass) divide(ctx context.Context, err error) error {
 
 // finish answers and announces what has become durable.
 func (ps *pass) finish() {
-	if len(ps.events) > 0 || ps.cached || !ps.idle() {
+	if (len(ps.events) > 0 || ps.cached || !ps.idle()) && !ps.startedBefore() {
 		ps.p.keep(ps.id, ps.live)
 	}
 	for i := 0; len(ps.inputs) > 0; i++ {
@@ -348,6 +374,13 @@ func (ps *pass) alarmAt() time.Time {
 		return time.Time{}
 	}
 	return at
+}
+
+// startedBefore tells whether the pass came with a start that was refused. The
+// playbook it brought need not be the one the execution runs.
+func (ps *pass) startedBefore() bool {
+	_, start := ps.inputs[0].(*startInput)
+	return start && ps.refusals[0] != nil
 }
 
 // idle tells whether all inputs only looked whether something is due; such a

@@ -124,7 +124,8 @@ func (p *Plane) beatsOf(ctx context.Context, in *reportInput) error {
 func (in *reportInput) restamp(stored *event.Event, newID func() event.ID) {
 	for i := range in.incoming {
 		e := &in.incoming[i]
-		same := e.Type == stored.Type && in.worker == stored.WorkerID && !in.minted[i]
+		sender := in.worker == stored.WorkerID || in.worker == "" && stored.WorkerID == engine.Anonymous
+		same := e.Type == stored.Type && sender && !in.minted[i]
 		if e.EventID != stored.EventID || same {
 			continue
 		}
@@ -246,7 +247,7 @@ func (in *reportInput) settle(ps *pass) {
 	for _, c := range in.handed {
 		w, err := ps.wire(c)
 		if err != nil {
-			ps.p.log.Error("command not delivered", "execution_id", ps.id, "command_id", c.ID, "error", err)
+			ps.undelivered(c, err)
 			continue
 		}
 		in.ans.Commands = append(in.ans.Commands, w)

@@ -29,7 +29,7 @@ func (s *State) applyIssued(e *event.Event) Effect {
 		Status: event.StatusPending, MaxAttempts: d.MaxAttempts, budget: d.MaxAttempts, place: d.Cursor, CreatedAt: e.CreatedAt, vars: vars, epoch: s.epoch,
 	}
 	s.touch(r).openCmd++
-	if len(vars) > worthSharing && (r.loop != nil || r.cursor != nil) && (d.Cursor == nil || d.Cursor.Phase == cursorBody) {
+	if shareable(vars) && (r.loop != nil || r.cursor != nil) && (d.Cursor == nil || d.Cursor.Phase == cursorBody) {
 		r.vars = vars
 	}
 	s.touchStep(s.steps[r.step]).kind = c.Kind

@@ -114,6 +114,17 @@ func Lost(s *State, c *Command, reason string, env Env) event.Event {
 	return e
 }
 
+// Spoiled makes the event that ends a command which cannot be run by anybody.
+func Spoiled(s *State, c *Command, why string, env Env) event.Event {
+	e := s.commandEvent(c, event.CommandFailed, event.StatusFailed, env)
+	e.Error = why
+	e.Result = envelope(event.StatusFailed, encode(map[string]any{
+		"command_id": c.ID,
+		"error":      map[string]any{"kind": "not_found", "code": "REFERENCE_NOT_AVAILABLE", "message": why, "retryable": false},
+	}))
+	return e
+}
+
 // Cancel makes the events that end an execution on request: its open commands
 // first, then the execution.
 func Cancel(s *State, reason, by string, env Env) []event.Event {

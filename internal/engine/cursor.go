@@ -101,7 +101,7 @@ func (d *decider) advanceCursor(n *node, r *run) bool {
 		}
 		for r.phase == running && !r.cursor.drained && len(r.cursor.frames) < c.window {
 			d.issue(n, r, issueDetail{Cursor: &event.CursorPlace{Phase: cursorClaim, Step: r.step, Frame: r.cursor.next}},
-				d.vars(n, n.claimNeeds))
+				d.vars(n.claimNeeds))
 			changed = true
 		}
 		if changed {
@@ -140,7 +140,7 @@ func (d *decider) advanceFrame(n *node, r *run, number int) bool {
 	for ; r.phase == running && f.next < rows && f.open < r.cursor.RowConcurrency; f = r.cursor.frame(number) {
 		at := f.next
 		d.issue(n, r, issueDetail{Cursor: &event.CursorPlace{Phase: cursorBody, Step: r.step, Frame: number, Row: &at}},
-			d.commandVars(n))
+			d.vars(n.needs))
 		changed = true
 	}
 	if f.ended < rows || r.phase != running {

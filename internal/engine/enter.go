@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -53,7 +52,7 @@ func (d *decider) enter(n *node, token offer) {
 		d.step(event.StepExit, name, event.StatusCompleted, &endDetail{Gen: gen}, d.s.lastEventID)
 	default:
 		d.step(event.StepEnter, name, event.StatusEntered, &enterDetail{Gen: gen}, cause)
-		d.issue(n, d.s.steps[name].cur, issueDetail{}, d.commandVars(n))
+		d.issue(n, d.s.steps[name].cur, issueDetail{}, d.vars(n.needs))
 	}
 	if r := d.s.currentRun(name, gen); r != nil && r.phase == running {
 		d.watchRun(n, r)
@@ -84,6 +83,9 @@ func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage
 		return
 	}
 	detail := &place
+	if detail.Same = sameValues(r.vars, vars); !detail.Same {
+		vars = d.inline(n, vars)
+	}
 	detail.Gen, detail.MaxAttempts, detail.vars = r.gen, d.p.limits.MaxAttempts, vars
 	kind := n.step.Kind()
 	if detail.Cursor != nil && detail.Cursor.Phase == cursorClaim {
@@ -93,9 +95,8 @@ func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage
 		Type: event.CommandIssued, NodeName: r.step, NodeType: kind, Status: event.StatusPending,
 		ParentEventID: r.entered, Meta: encode(detail), Detail: detail,
 	}
-	detail.Same = len(vars) > worthSharing && bytes.Equal(vars, r.vars)
 	if detail.Same {
-		e.Meta = encode(detail)
+		detail.vars = nil
 	} else if len(vars) > 2 {
 		o := newObject()
 		o.raw("render_context", vars)

@@ -20,7 +20,7 @@ func Ingest(s *State, in event.Incoming, worker string, env Env) (event.Event, e
 		return event.Event{}, event.Errorf(event.Invalid, "event_type %s is written by the control plane only", in.Type)
 	}
 	if worker == "" && stepNotes[in.Type.Canonical()] {
-		worker = anonymous
+		worker = Anonymous
 	}
 	e := event.Event{
 		ExecutionID: s.id, CatalogID: s.catalogID, EventID: in.EventID, CreatedAt: in.CreatedAt.UTC(),
@@ -57,8 +57,8 @@ var stepNotes = map[event.Type]bool{
 	event.StepEnter: true, event.StepExit: true, event.StepSkipped: true, event.StepFailed: true,
 }
 
-// anonymous is the worker of a note whose sender gave no name.
-const anonymous = "anonymous"
+// Anonymous is the worker of a note whose sender gave no name.
+const Anonymous = "anonymous"
 
 // incomingMeta is what the engine reads of a reported event's meta.
 type incomingMeta struct {
@@ -98,7 +98,7 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 	if c, ok := s.commands[e.CommandID]; ok {
 		e.ParentEventID, e.NodeName, e.NodeType = c.EventID, c.Step, c.Kind
 		if calledBack := c.wait != nil && c.wait.park.Callback != "" && in.Type.Canonical() == event.CallDone; c.wait != nil && !calledBack && e.WorkerID == "" {
-			e.WorkerID = anonymous // the control plane alone ends other waits
+			e.WorkerID = Anonymous // the control plane alone ends other waits
 		}
 	}
 	if in.Type.Canonical() == event.CommandParked && d.Park == nil {

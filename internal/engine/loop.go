@@ -38,7 +38,7 @@ func (d *decider) enterLoop(n *node, gen int, cause event.ID) {
 		detail.Items = nil
 	}
 	if l.Mode == playbook.Parallel {
-		detail.Vars = d.commandVars(n)
+		detail.Vars = d.inline(n, d.vars(n.needs))
 		if err := d.s.missingValue(); err != nil {
 			d.fail(n.step.Name, gen, "evaluate_error", fmt.Sprintf("step %q: %v", n.step.Name, err), cause)
 			return
@@ -216,7 +216,7 @@ func (d *decider) topUp(n *node, r *run) bool {
 		var vars json.RawMessage
 		if !r.loop.parallel {
 			d.applyIteration(r, i-1)
-			vars = d.commandVars(n)
+			vars = d.vars(n.needs)
 		}
 		d.issue(n, r, issueDetail{Index: &i}, vars)
 		changed = true

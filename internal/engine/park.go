@@ -16,6 +16,7 @@ type waiting struct {
 	timer    event.ID // of its timer.set
 	child    event.ID // the execution it asked for
 	arranged bool     // the timer is set, or the child is issued
+	marked   bool     // a worker of another make parked it, which may be the one that calls back
 }
 
 // parkOf tells whether an event gives its command back to wait, and for what.
@@ -35,7 +36,7 @@ func parkOf(e *event.Event) (event.Park, bool) {
 func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
 	s.touchCommand(c)
 	c.Status, c.Worker, c.LeaseUntil = event.StatusWaiting, "", time.Time{}
-	c.wait = &waiting{park: park, since: e.CreatedAt}
+	c.wait = &waiting{park: park, since: e.CreatedAt, marked: e.Type.Canonical() != event.CommandParked}
 	called := c.called
 	c.data, c.ref, c.errRaw, c.called = nil, nil, nil, nil
 	if park.Callback == "" || park.Child != nil {
@@ -105,10 +106,13 @@ func (s *State) applyWake(c *Command, e *event.Event) Effect {
 }
 
 // heeds tells whether news is what the command waits for: of its own child, or
-// a call from outside. Workers are not asked, because the one that parked the
-// command may still be talking.
+// a call from outside. Our workers are not asked, because the one that parked
+// the command may still be talking; those of other makes watch over their jobs
+// themselves, and say so when they only repeat themselves.
 func (w *waiting) heeds(d *callDetail, e *event.Event) bool {
 	switch {
+	case w.marked:
+		return !d.Pending
 	case e.WorkerID != "" || d.Attempt != 0:
 		return false
 	case w.park.Child != nil:
@@ -175,9 +179,9 @@ func (s *State) childOf(c *Command) Child {
 	return child
 }
 
-// awaited is the child that a command waits for; 0 when it does not.
+// awaited is the child for whose end a command waits; 0 when it does not.
 func (s *State) awaited(command string) event.ID {
-	if c := s.commands[command]; c != nil && c.wait != nil {
+	if c := s.commands[command]; c != nil && c.wait != nil && c.wait.child != 0 && c.wait.park.Child.Wait {
 		return c.wait.child
 	}
 	return 0

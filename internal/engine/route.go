@@ -116,6 +116,9 @@ const readLimit = 256
 
 // read quotes the values a condition mentions, so that the log explains itself.
 func (d *decider) read(t *jinja.Template, sc jinja.Scope) map[string]json.RawMessage {
+	fetch := d.s.fetch
+	d.s.fetch = nil // what is not at hand is not worth a look for a quotation
+	defer func() { d.s.fetch, d.s.missing = fetch, "" }()
 	out := map[string]json.RawMessage{}
 	for _, path := range t.Free() {
 		var v any
@@ -128,18 +131,31 @@ func (d *decider) read(t *jinja.Template, sc jinja.Scope) map[string]json.RawMes
 			v, ok = attrOf(v, attr)
 			key += "." + attr
 		}
-		if !ok {
+		if !ok || !quotable(v) {
 			continue
 		}
-		if b, err := jinja.ToJSON(v); err == nil && len(b) <= readLimit {
+		d.s.missing = ""
+		if b, err := jinja.ToJSON(v); err == nil && len(b) <= readLimit && d.s.missing == "" {
 			out[key] = b
 		}
 	}
-	d.s.missing = "" // what could not be quoted is left out
 	if len(out) == 0 {
 		return nil
 	}
 	return out
+}
+
+// quotable tells whether a value may be short enough to be quoted.
+func quotable(v any) bool {
+	switch x := v.(type) {
+	case string:
+		return len(x) <= readLimit
+	case []any:
+		return len(x) <= readLimit/2
+	case *jinja.Dict:
+		return x.Len() <= readLimit/5
+	}
+	return true
 }
 
 // attrOf reads one attribute of a value the way a template would.

@@ -214,7 +214,7 @@ func (v *value) get(s *State) any {
 
 func (v *value) json(s *State) json.RawMessage {
 	if v.raw == nil && v.ref != "" {
-		return s.whole(v.ref)
+		v.raw = s.whole(v.ref) // it never changes, so keeping it is no change of the state
 	}
 	return v.raw
 }
@@ -324,6 +324,20 @@ func (s *State) trimPending() {
 		s.pending = slices.Clone(s.pending[s.pendingAt:])
 		s.pendingAt = 0
 	}
+	if places := len(s.pending) - s.pendingAt; places > 1024 && places > 4*len(s.open) {
+		s.compactPending()
+	}
+}
+
+// compactPending leaves out the places that mean nothing any more.
+func (s *State) compactPending() {
+	live := make([]queued, 0, len(s.open))
+	for _, q := range s.pending[s.pendingAt:] {
+		if q.waits() {
+			live = append(live, q)
+		}
+	}
+	s.pending, s.pendingAt = live, 0
 }
 
 // without is a copy of sl without v: slices in head are never changed in place.

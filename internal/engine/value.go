@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -16,28 +19,46 @@ const contextInline = 512 << 10
 type contextRef struct {
 	Ref   string `json:"__context_ref__"`
 	Bytes int    `json:"__context_bytes__"`
-}
-
-// commandVars encodes the values a command of the step needs. What would swell
-// the log is stored beside it.
-func (d *decider) commandVars(n *node) json.RawMessage {
-	return d.vars(n, n.needs)
+	SHA   string `json:"__context_sha256__,omitempty"` // tells the same values from others
 }
 
 // vars encodes the values that a command needs. When one of them is gone,
 // missingValue says so.
-func (d *decider) vars(n *node, of needs) json.RawMessage {
+func (d *decider) vars(of needs) json.RawMessage {
 	d.s.missing = ""
-	return d.inline(n, d.s.commandVars(of))
+	return d.s.commandVars(of)
 }
 
-// inline is the values themselves, or what stands for them.
+// inline is the values themselves, or what stands for them: what would swell
+// the log is stored beside it.
 func (d *decider) inline(n *node, vars json.RawMessage) json.RawMessage {
 	if len(vars) <= contextInline {
 		return vars
 	}
-	return encode(contextRef{Ref: d.store(n.step.Name+".context", vars), Bytes: len(vars)})
+	return encode(contextRef{Ref: d.store(n.step.Name+".context", vars), Bytes: len(vars), SHA: digest(vars)})
 }
+
+func digest(raw json.RawMessage) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// shareable tells whether values are worth remembering for the next command of
+// a loop.
+func shareable(vars json.RawMessage) bool { return len(vars) > worthSharing || isContextRef(vars) }
+
+// sameValues tells whether values are those of the command before.
+func sameValues(last, vars json.RawMessage) bool {
+	if !isContextRef(last) {
+		return len(vars) > worthSharing && bytes.Equal(last, vars)
+	}
+	var ref contextRef
+	return json.Unmarshal(last, &ref) == nil && ref.Bytes == len(vars) && ref.SHA == digest(vars)
+}
+
+const contextRefPrefix = `{"__context_ref__":`
+
+func isContextRef(vars json.RawMessage) bool { return bytes.HasPrefix(vars, []byte(contextRefPrefix)) }
 
 // store keeps a value beside the log and returns its reference. The place in
 // the log makes it unique, so that deciding again gives the same one.
@@ -49,8 +70,7 @@ func (d *decider) store(name string, data json.RawMessage) string {
 
 // resolved is a command's values themselves.
 func (s *State) resolved(vars json.RawMessage) json.RawMessage {
-	const prefix = `{"__context_ref__":`
-	if len(vars) < len(prefix) || string(vars[:len(prefix)]) != prefix {
+	if !isContextRef(vars) {
 		return vars
 	}
 	var ref contextRef

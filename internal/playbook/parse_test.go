@@ -154,3 +154,18 @@ func TestAByteThatIsNotTextIsPointedAt(t *testing.T) {
 		t.Errorf("problems = %v, want one at 3:11", problems)
 	}
 }
+
+func TestProblemsThatAreNotShownAreMentioned(t *testing.T) {
+	t.Parallel()
+	src := "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: demo}\nworkflow:\n" + strings.Repeat("  - stp: x\n", 600)
+	_, problems := playbook.Parse("p.yaml", []byte(src))
+	got := map[playbook.Severity]int{}
+	for _, p := range problems {
+		if p.Code == "too_many" {
+			got[p.Severity]++
+		}
+	}
+	if len(problems) != 1002 || got[playbook.SeverityError] != 1 || got[playbook.SeverityWarning] != 1 {
+		t.Errorf("%d problems, of which say that there are more: %v", len(problems), got)
+	}
+}

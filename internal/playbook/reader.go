@@ -83,6 +83,15 @@ func (r *reader) from(p Pos) string {
 // one mistake.
 func (r *reader) sorted() Problems {
 	ps := r.problems
+	for _, sev := range []Severity{SeverityError, SeverityWarning} {
+		if r.count[sev] > maxProblems {
+			end := r.clamp(Pos{len(r.lines) + 1, 1})
+			ps = append(ps, Problem{
+				Severity: sev, Code: "too_many", File: r.file, Line: end.Line, Col: end.Col,
+				Message: "there are more " + string(sev) + "s than the " + itoa(maxProblems) + " shown", Remedy: "fix these first",
+			})
+		}
+	}
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line

@@ -29,7 +29,7 @@ type task struct {
 func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.begun.add(try{cmd.EventID, cmd.Meta.Attempt}) {
+	if cmd.Meta.Attempt > 0 && !w.begun.add(try{cmd.EventID, cmd.Meta.Attempt}) {
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(w.runs)
