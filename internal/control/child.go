@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
@@ -158,9 +159,21 @@ func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessag
 func childRefused(c engine.Child, err error) json.RawMessage {
 	b, _ := json.Marshal(map[string]any{
 		"kind": "child", "code": "CHILD_REFUSED", "retryable": false,
-		"message": "playbook " + c.Request.Path + " cannot be started: " + err.Error(),
+		"message": "playbook " + named(c.Request) + " cannot be started: " + err.Error(),
 	})
 	return b
+}
+
+// named is what a request asked for, in words.
+func named(r event.ChildRequest) string {
+	name := r.Path
+	if name == "" {
+		name = "with catalog id " + event.ID(r.CatalogID).String()
+	}
+	if r.Version != 0 {
+		name += " version " + strconv.Itoa(r.Version)
+	}
+	return name
 }
 
 // childEnded brings an ended child's result to its parent. It is taken from

@@ -20,7 +20,7 @@ func (d *decider) enter(n *node, token offer) {
 	gen := d.s.runsOf(name) + 1
 	if gen > d.p.limits.StepRuns {
 		d.fail(name, gen, reasonStepRuns, fmt.Sprintf(
-			"step %q ran %d times: a cycle of arcs has no way out (raise the limit or add an exit condition)", name, gen-1), cause)
+			"step %q ran %d times: a cycle of arcs has no way out (give one of its arcs a condition that ends it)", name, gen-1), cause)
 		return
 	}
 	for _, g := range []struct {
@@ -182,7 +182,9 @@ func (d *decider) terminate() {
 	steps, first := d.stepsFailed()
 	text := "Failed steps: " + strings.Join(steps, ", ")
 	if len(steps) == 1 {
-		first = strings.TrimPrefix(first, "step "+steps[0]+": ")
+		for _, twice := range []string{"step " + steps[0] + ": ", fmt.Sprintf("step %q, ", steps[0]), fmt.Sprintf("step %q: ", steps[0])} {
+			first = strings.TrimPrefix(first, twice)
+		}
 	}
 	if first != "" {
 		text += ": " + first
