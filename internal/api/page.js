@@ -36,10 +36,11 @@ async function refresh() {
 
 function choose(id) {
   chosen = id;
+  history.replaceState(null, "", "#" + id);
   if (stream) stream.close();
   const steps = el("tbody"), log = el("tbody");
   $("detail").replaceChildren(
-    el("h2", { textContent: "Steps" }), el("table", {}, el("thead", {}, el("tr", {}, ...["Step", "Status", "Runs", "Result"].map((t) => el("th", { textContent: t })))), steps),
+    el("h2", { textContent: "Steps" }), el("table", {}, el("thead", {}, el("tr", {}, ...["Step", "Status", "Why", "Runs", "Result"].map((t) => el("th", { textContent: t })))), steps),
     el("h2", { textContent: "Log" }), el("table", {}, el("thead", {}, el("tr", {}, ...["#", "Time", "Event", "Node", "Status"].map((t) => el("th", { textContent: t })))), log));
   let due = null;
   const outline = () => { due ??= setTimeout(async () => { due = null; if (chosen === id) showSteps(id, steps); }, 150); };
@@ -53,18 +54,43 @@ function choose(id) {
 
 const TYPES = ["playbook_started", "playbook.completed", "playbook.failed", "playbook.cancelled", "step.enter", "step.exit",
   "step.skipped", "step.failed", "loop.done", "next.evaluated", "ctx.updated", "command.issued", "command.claimed",
-  "command.started", "command.completed", "command.failed", "command.cancelled", "command.released", "call.done", "call.error"];
+  "command.started", "command.completed", "command.failed", "command.cancelled", "command.released", "command.parked",
+  "timer.set", "timer.fired", "child.issued", "frame.committed", "call.done", "call.error"];
 
 async function showSteps(id, body) {
   try {
-    const d = await get(`/api/executions/${id}?include_events=false`);
-    body.replaceChildren(...Object.entries(d.steps || {}).map(([name, s]) => el("tr", {},
-      el("td", { textContent: name }), el("td", { className: s.status, textContent: s.status }), el("td", { textContent: s.runs }),
-      el("td", {}, s.error ? el("span", { className: "FAILED", textContent: s.error }) : s.result === undefined || s.result === null ? "" :
-        el("details", {}, el("summary", { className: "mono", textContent: JSON.stringify(s.result).slice(0, 60) }), el("pre", { className: "mono", textContent: JSON.stringify(s.result, null, 2) }))))));
+    const [d, why] = await Promise.all([get(`/api/executions/${id}?include_events=false`), get(`/api/executions/${id}/explain`).catch(() => ({ steps: [] }))]);
+    const explained = new Map(why.steps.map((x) => [x.step, x]));
+    const names = [...new Set([...explained.keys(), ...Object.keys(d.steps || {})])];
+    body.replaceChildren(...names.map((name) => stepRow(name, (d.steps || {})[name] || {}, explained.get(name) || {})));
   } catch (err) {
     body.replaceChildren(el("tr", {}, el("td", { textContent: err.message })));
   }
+}
+
+function stepRow(name, s, x) {
+  const status = x.status || s.status;
+  return el("tr", {},
+    el("td", { textContent: name }),
+    el("td", { className: status, textContent: (status || "").replace("_", " ") }),
+    el("td", {}, ...reasons(x)),
+    el("td", { textContent: s.runs ?? "" }),
+    el("td", {}, s.error ? el("span", { className: "FAILED", textContent: s.error }) : s.result === undefined || s.result === null ? "" :
+      el("details", {}, el("summary", { className: "mono", textContent: JSON.stringify(s.result).slice(0, 40) }), el("pre", { className: "mono", textContent: JSON.stringify(s.result, null, 2) }))));
+}
+
+// reasons are what explains a step: a sentence, and below it what it waits for
+// and which arcs fired.
+function reasons(x) {
+  if (!x.reason || x.reason === "it completed" && !x.next) return [];
+  const lines = [...(x.waits_for || []).map((w) => w.what + (w.until ? `, until ${w.until.slice(11, 19)}` : "")),
+    ...[...(x.not_led_by || []), ...(x.next || [])].map(arc)];
+  return lines.length ? [el("details", {}, el("summary", { textContent: x.reason }), el("pre", { textContent: lines.join("\n") }))] : [x.reason];
+}
+
+function arc(a) {
+  const values = Object.entries(a.read || {}).map(([k, v]) => `, ${k} = ${JSON.stringify(v)}`).join("");
+  return `${a.from} → ${a.to} ${a.fired ? "fired" : "did not fire"}${a.when ? ": " + a.when : ""}${values}`;
 }
 
 function logRow(e) {
@@ -79,3 +105,4 @@ function logRow(e) {
 
 refresh();
 setInterval(refresh, 2000);
+if (/^#\d+$/.test(location.hash)) choose(location.hash.slice(1));

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -306,5 +308,27 @@ func TestServeDrainsRequestsAndEndsStreams(t *testing.T) {
 	}
 	if _, err := web.Get(base + "/health"); err == nil {
 		t.Error("the server still accepts connections")
+	}
+}
+
+// The page names every type it listens for: one that is missing would not show.
+func TestThePageShowsEveryTypeOfEvent(t *testing.T) {
+	t.Parallel()
+	vocabulary, err := os.ReadFile("../event/vocabulary.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := regexp.MustCompile(`Type = "([a-z_.]+)"`).FindAllSubmatch(vocabulary, -1)
+	if len(types) < 20 {
+		t.Fatalf("found %d types of events", len(types))
+	}
+	for _, m := range types {
+		if name := string(m[1]); name != string(event.CommandHeartbeat) && !bytes.Contains(page, []byte(`"`+name+`"`)) {
+			t.Errorf("the page does not show %s", name)
+		}
 	}
 }

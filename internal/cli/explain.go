@@ -60,6 +60,10 @@ func explainStep(w io.Writer, s event.Explanation, width int) {
 		line("came from %s", strings.Join(from, ", "))
 	}
 	for _, wait := range s.Waits {
+		if wait.For == "running" {
+			line("%s%s", wait.What, moments(wait))
+			continue
+		}
 		line("waits for %s: %s%s", wait.For, wait.What, moments(wait))
 	}
 	for _, a := range s.Led {

@@ -25,8 +25,10 @@ func (x explainer) running(n *node, r *run, e *event.Explanation) {
 	case r.loop != nil && r.next < r.loop.total && r.openCmd >= r.loop.window:
 		e.Waits = append(e.Waits, event.Wait{For: "max_in_flight", What: fmt.Sprintf(
 			"iteration %d starts when one of the %d open ones ends", r.next, r.openCmd)})
-	case open == 1 && len(e.Waits) == 1:
-		e.Reason = "it waits: " + e.Waits[0].What
+	case open == 1 && e.Waits[0].For == "running":
+		e.Reason = e.Waits[0].What
+	case open == 1:
+		e.Reason = "it waits until " + e.Waits[0].What
 	}
 	if t, ok := x.s.timers[r.timer]; ok {
 		e.Waits = append(e.Waits, event.Wait{For: "timer", What: "it fails if it has not ended by then", Until: t.at})
