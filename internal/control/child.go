@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
@@ -14,63 +13,9 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-const (
-	errandQueue  = 4096
-	errandTime   = 30 * time.Second // with all its tries
-	errandPause  = 100 * time.Millisecond
-	inlineResult = 100 << 10 // bytes of a child's result that the parent's log holds itself
-)
-
-// errand is work between executions that follows from a durable decision:
-// starting a child, bringing its news to the parent, cancelling it. An errand
-// may be lost; recovery sees from the log what is still to be done.
-type errand func(ctx context.Context) error
-
-// send has an errand run in the background. When too many wait it is left to
-// recovery.
-func (p *Plane) send(e errand) {
-	select {
-	case p.errands <- e:
-	default:
-		p.log.Warn("too much to do between executions; recovery takes care of the rest")
-	}
-}
-
-// runErrands runs errands until stop is closed.
-func (p *Plane) runErrands(stop <-chan struct{}) {
-	for {
-		select {
-		case e := <-p.errands:
-			p.run(e)
-		case <-stop:
-			return
-		}
-	}
-}
-
-// run runs an errand, again and again while the system is not available.
-func (p *Plane) run(e errand) {
-	ctx, cancel := context.WithTimeout(p.work, errandTime)
-	defer cancel()
-	for pause := errandPause; ; pause *= 2 {
-		err := e(ctx)
-		if err == nil {
-			return
-		}
-		if event.CodeOf(err) != event.Unavailable || reasonOf(err) == reasonShutdown || !sleep(ctx, pause) {
-			p.log.Warn("errand between executions failed; recovery tries again", "error", err)
-			return
-		}
-	}
-}
-
-func reasonOf(err error) string {
-	e, _ := errors.AsType[*event.Error](err)
-	if e == nil {
-		return ""
-	}
-	return e.Reason
-}
+// inlineResult is how many bytes of a child's result the parent's log holds
+// itself.
+const inlineResult = 100 << 10
 
 // family sends the errands that follow from a durable pass, and tells workers
 // to stop when the execution ended over their heads.

@@ -3,10 +3,88 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 )
+
+// Child is an execution that a parked command asked for.
+type Child struct {
+	ID      event.ID
+	Command string // the command that asked
+	Request event.ChildRequest
+	Iter    json.RawMessage // the iteration it was asked for in; nil outside loops
+	Depth   int             // how many executions it is within
+}
+
+// Children lists the executions that parked commands wait for, oldest first.
+func (s *State) Children() []Child {
+	var out []Child
+	for _, c := range s.OpenCommands() {
+		if c.wait != nil && c.wait.child != 0 {
+			out = append(out, s.childOf(c))
+		}
+	}
+	return out
+}
+
+func (s *State) childOf(c *Command) Child {
+	child := Child{ID: c.wait.child, Command: c.ID, Request: *c.wait.park.Child, Depth: s.depth + 1}
+	r := s.currentRun(c.Step, c.Gen)
+	switch {
+	case r == nil || c.Index < 0:
+	case r.loop != nil:
+		child.Iter = r.loop.iter(s, c.Index)
+	case r.cursor != nil:
+		if f := r.cursor.frame(c.place.Frame); f != nil {
+			var total int
+			child.Iter = r.cursor.iter(s, f, c.Index, &total)
+		}
+	}
+	return child
+}
+
+// awaited is the child for whose end a command waits; 0 when it does not.
+func (s *State) awaited(command string) event.ID {
+	if c := s.commands[command]; c != nil && c.wait != nil && c.wait.child != 0 && c.wait.park.Child.Wait {
+		return c.wait.child
+	}
+	return 0
+}
+
+// abandon notes a child whose parent has stopped waiting. One that this very
+// plan would have started is not started.
+func (pl *Plan) abandon(child event.ID) {
+	if i := slices.IndexFunc(pl.Children, func(c Child) bool { return c.ID == child }); i >= 0 {
+		pl.Children = slices.Delete(pl.Children, i, i+1)
+		return
+	}
+	pl.Abandoned = append(pl.Abandoned, child)
+}
+
+// childDetail is the context of child.issued. The child's execution has the id
+// of that event.
+type childDetail struct {
+	CommandID string         `json:"command_id"`
+	Path      string         `json:"path,omitempty"`
+	CatalogID event.StringID `json:"catalog_id,omitempty"`
+	Version   int            `json:"version,omitempty"`
+	Wait      bool           `json:"wait,omitempty"`
+}
+
+func (s *State) applyChild(e *event.Event) Effect {
+	d := resultOf[childDetail](e)
+	c := s.commands[d.CommandID]
+	if c == nil || c.wait == nil || c.wait.park.Child == nil || c.wait.child != 0 || e.WorkerID != "" {
+		return Effect{Ignored: IgnoredLate}
+	}
+	w := *c.wait
+	w.child, w.arranged = e.EventID, true
+	s.touchCommand(c).wait = &w
+	s.parked = without(s.parked, c)
+	return Effect{}
+}
 
 // Started is what a step gets that starts a child and does not wait for it.
 func (c Child) Started(path string) json.RawMessage {
@@ -118,4 +196,40 @@ func Reference(r event.StoredResult, summary json.RawMessage) json.RawMessage {
 		},
 		"extracted": summary,
 	})
+}
+
+// ChildNews makes the event that wakes a command which waits for a child:
+// the child has started, or ended, or cannot be started. It returns false when
+// the command does not wait for it any more.
+func ChildNews(s *State, child Child, data, failure json.RawMessage, ref json.RawMessage, env Env) (event.Event, bool) {
+	c := s.commands[child.Command]
+	if c == nil || c.wait == nil || c.wait.child != child.ID {
+		return event.Event{}, false
+	}
+	status, word := event.StatusCompleted, event.ToolSuccess
+	if len(failure) > 0 {
+		status, word = event.StatusFailed, event.ToolError
+	}
+	o := newObject()
+	o.value("command_id", c.ID)
+	o.value("child_execution_id", child.ID.String())
+	o.value("status", word)
+	if len(failure) > 0 {
+		o.raw("error", failure)
+	} else {
+		inner := newObject()
+		inner.raw("data", data)
+		result := newObject()
+		result.value("status", word)
+		result.raw("context", inner.bytes())
+		if len(ref) > 0 {
+			result.raw("reference", ref)
+		}
+		o.raw("result", result.bytes())
+	}
+	e := s.commandEvent(c, event.CallDone, status, env)
+	e.Error = errorText(failure)
+	e.Result = envelope(status, o.bytes())
+	e.Meta = emittedByOrchestrator
+	return e, true
 }
