@@ -39,7 +39,7 @@ workflow:
   - {step: quick, tool: {kind: noop}, next: [join, fails]}
   - step: many
     loop: {in: 4, iterator: i, spec: {mode: parallel, max_in_flight: 2}}
-    tool: {kind: shell, command: "[ {{ i }} = 0 ] || { echo $$ >> DIR/many.pid; while [ ! -e DIR/many.open ]; do sleep 0.02; done; }"}
+    tool: {kind: shell, command: "[ {{ i }} = 0 ] || { echo $$ >> DIR/many.pid; while [ -d DIR ] && [ ! -e DIR/many.open ]; do sleep 0.02; done; }"}
     next: join
   - {step: call, tool: {kind: playbook, path: e2e/gated, return_step: done, input: {gate: kid}}, next: join}
   - step: fails

@@ -21,7 +21,7 @@ workflow:
   - step: start
     tool:
       kind: shell
-      command: "echo $$ >> DIR/{{ gate }}.pid; while [ ! -e DIR/{{ gate }}.open ]; do sleep 0.02; done"
+      command: "echo $$ >> DIR/{{ gate }}.pid; while [ -d DIR ] && [ ! -e DIR/{{ gate }}.open ]; do sleep 0.02; done"
     next: done
   - {step: done, tool: {kind: python, input: {g: "{{ gate }}"}, code: "result = {'gate': g}"}}
 `

@@ -160,7 +160,7 @@ func TestCallsThatFailFailTheStep(t *testing.T) {
 			{"the child fails", "path: e2e/broken, return_result: true", "playbook e2e/broken (execution ID) failed"},
 			{"there is no such playbook", "path: e2e/nowhere, return_result: true", "playbook e2e/nowhere cannot be started"},
 			{"there is no such playbook to forget", "path: e2e/nowhere", "playbook e2e/nowhere cannot be started"},
-			{"there is no such version", "path: e2e/called, version: 7, wait: true", "playbook e2e/called cannot be started"},
+			{"there is no such version", "path: e2e/called, version: 7, wait: true", "playbook e2e/called version 7 cannot be started"},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				s := s.on(t)
