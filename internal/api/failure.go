@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -84,11 +85,14 @@ func (f *failure) write(w http.ResponseWriter) {
 	if f.Status == http.StatusServiceUnavailable || f.Reason == "active_claim" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	body, err := json.Marshal(f)
-	if err != nil { // a failure holds only strings and numbers
+	buf := scratch()
+	defer done(buf)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)              // remedies show placeholders such as <id>
+	if err := enc.Encode(f); err != nil { // a failure holds only strings and numbers
 		panic("encode failure: " + err.Error())
 	}
-	writeBody(w, f.Status, body)
+	writeBody(w, f.Status, bytes.TrimSpace(buf.Bytes()))
 }
 
 // renamed gives a NotFound error the words this route promises its clients;

@@ -77,9 +77,18 @@ func document(content string) (text string, doc map[string]any, err error) {
 	}
 	doc, err = mapping([]byte(content))
 	if err != nil {
-		return "", nil, event.Errorf(event.Invalid, "the content is not a YAML document: %w", err)
+		return "", nil, event.Errorf(event.Invalid, "the content is not a YAML document: %w", placed(content, err))
 	}
 	return content, doc, nil
+}
+
+// placed is the same complaint as a reader of playbooks makes it: with its
+// place and what to do.
+func placed(content string, err error) error {
+	if _, problems := playbook.Parse("content", []byte(content)); problems.Err() != nil {
+		return problems.Err()
+	}
+	return err
 }
 
 func mapping(raw []byte) (map[string]any, error) {

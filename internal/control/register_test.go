@@ -104,3 +104,15 @@ func TestAPoolNobodyCanServeIsRefused(t *testing.T) {
 		wantCode(t, err, event.Invalid, "")
 	})
 }
+
+func TestABrokenDocumentIsRefusedWithItsPlace(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		_, err := p.Register(t.Context(), control.RegisterRequest{Content: "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a\nworkflow: [\n"})
+		wantCode(t, err, event.Invalid, "")
+		if !strings.Contains(err.Error(), "content:4:") {
+			t.Errorf("the error does not say where: %v", err)
+		}
+	})
+}
