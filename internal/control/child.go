@@ -17,9 +17,9 @@ import (
 // itself.
 const inlineResult = 100 << 10
 
-// family sends the errands that follow from a durable pass, and tells workers
+// followUp sends the errands that follow from a durable pass, and tells workers
 // to stop when the execution ended over their heads.
-func (ps *pass) family() {
+func (ps *pass) followUp() {
 	if slices.ContainsFunc(ps.plan.Events, func(e event.Event) bool { return e.Type == event.CommandCancelled }) {
 		ps.p.out.offer(announcement{cancelled: ps.id})
 	}
@@ -129,7 +129,7 @@ func (ps *pass) childEnded(parent engine.Parent) errand {
 	ps.unread = nil
 	data, failure := engine.Returned(ps.state, parent.Request)
 	if ps.unread != nil {
-		return ps.p.lookAfter(parent.Execution, ps.state.Trace(), child)
+		return ps.p.checkChild(parent.Execution, ps.state.Trace(), child)
 	}
 	return func(ctx context.Context) error { return ps.p.news(ctx, parent.Execution, child, data, failure) }
 }
@@ -173,14 +173,14 @@ func (in *newsInput) apply(_ context.Context, ps *pass) error {
 	return nil
 }
 
-// aside puts a large value beside the log, together with the pass.
-func (ps *pass) aside(name string, data json.RawMessage) (stub, ref json.RawMessage) {
+// aside puts a large value beside the log, together with the pass. It returns
+// what stands in the value's place, and the reference to it.
+func (ps *pass) aside(name string, data json.RawMessage) (inPlace, ref json.RawMessage) {
 	at := event.ResultRef{Execution: ps.id, Name: name, ID: ps.env.NewID()}.String()
-	r := ps.result(at, name, data)
+	r := newResult(ps.id, at, name, data, ps.env.Now)
 	ps.stored = append(ps.stored, r)
-	stub, _ = json.Marshal(map[string]string{"_ref": at})
-	stored := event.StoredResult{Ref: at, Store: "db", Scope: "execution", Bytes: int64(len(data)), SHA256: r.SHA256}
-	return stub, engine.Reference(stored, scope.Summarise(data, nil))
+	inPlace, _ = json.Marshal(map[string]string{"_ref": at})
+	return inPlace, engine.Reference(whereabouts(&r), scope.Summarise(data, nil))
 }
 
 // tend makes up for errands that were lost: it looks at the children that
@@ -197,15 +197,15 @@ func (ps *pass) tend() {
 		return // the next look may know more
 	}
 	for _, c := range children {
-		ps.p.send(ps.p.lookAfter(ps.id, trace, c))
+		ps.p.send(ps.p.checkChild(ps.id, trace, c))
 	}
 	if parent := ps.state.Parent(); parent.Command != "" && parent.Request.Wait {
-		ps.p.send(ps.p.lookUp(ps.id, parent))
+		ps.p.send(ps.p.checkParent(ps.id, parent))
 	}
 }
 
-// lookAfter does for a child what its parent's log says must be done.
-func (p *Plane) lookAfter(parent event.ID, trace json.RawMessage, c engine.Child) errand {
+// checkChild does for a child what its parent's log says must be done.
+func (p *Plane) checkChild(parent event.ID, trace json.RawMessage, c engine.Child) errand {
 	return func(ctx context.Context) error {
 		row, err := p.store.Execution(ctx, c.ID)
 		switch {
@@ -230,8 +230,8 @@ func (p *Plane) lookAfter(parent event.ID, trace json.RawMessage, c engine.Child
 	}
 }
 
-// lookUp cancels a child whose parent has stopped waiting.
-func (p *Plane) lookUp(id event.ID, parent engine.Parent) errand {
+// checkParent cancels a child whose parent has stopped waiting.
+func (p *Plane) checkParent(id event.ID, parent engine.Parent) errand {
 	return func(ctx context.Context) error {
 		waits, err := p.waits(ctx, parent.Execution, parent.Command)
 		if err == nil && !waits {

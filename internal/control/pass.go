@@ -360,7 +360,7 @@ func (ps *pass) finish() {
 	if len(ps.events) > 0 {
 		ps.p.nudges.drop(ps.id)
 		ps.announce()
-		ps.family()
+		ps.followUp()
 		ps.p.watchers.wake(ps.id, ps.state.Final())
 	}
 	ps.p.alarms.set(ps.id, ps.alarmAt())

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/scope"
@@ -42,19 +43,27 @@ func (p *Plane) PutResult(ctx context.Context, execution event.ID, name string, 
 		return event.StoredResult{}, err
 	}
 	ref := event.ResultRef{Execution: execution, Name: name, ID: p.o.IDs()}.String()
-	sum := sha256.Sum256(data)
-	r := store.Result{
-		ExecutionID: execution, Ref: ref, Name: name, Data: data, SHA256: hex.EncodeToString(sum[:]), CreatedAt: p.now(),
-	}
+	r := newResult(execution, ref, name, data, p.now())
 	if err := p.store.PutResult(ctx, r); err != nil {
 		return event.StoredResult{}, storeError("store result", err)
 	}
-	return event.StoredResult{Ref: ref, Store: "db", Scope: "execution", Bytes: int64(len(data)), SHA256: r.SHA256}, nil
+	return whereabouts(&r), nil
+}
+
+// newResult is a value as stores keep it.
+func newResult(execution event.ID, ref, name string, data json.RawMessage, now time.Time) store.Result {
+	sum := sha256.Sum256(data)
+	return store.Result{ExecutionID: execution, Ref: ref, Name: name, Data: data, SHA256: hex.EncodeToString(sum[:]), CreatedAt: now}
+}
+
+// whereabouts says where a value went.
+func whereabouts(r *store.Result) event.StoredResult {
+	return event.StoredResult{Ref: r.Ref, Store: "db", Scope: "execution", Bytes: int64(len(r.Data)), SHA256: r.SHA256}
 }
 
 // Result finds the value a reference stands for, as it was put or as the
-// reference's fragment asks for it. Invalid when
-// ref is no reference, NotFound when nothing is stored under it.
+// reference's fragment asks for it. Invalid when ref is no reference, NotFound
+// when nothing is stored under it.
 func (p *Plane) Result(ctx context.Context, ref string) (json.RawMessage, error) {
 	ref, view, _ := strings.Cut(ref, "#")
 	at, err := event.ParseResultRef(ref)

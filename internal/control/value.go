@@ -2,9 +2,8 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/scope"
@@ -54,19 +53,11 @@ func (ps *pass) fetch(ctx context.Context) scope.Fetch {
 	}
 }
 
-// result is a value that is stored with the pass.
-func (ps *pass) result(ref, name string, data json.RawMessage) store.Result {
-	sum := sha256.Sum256(data)
-	return store.Result{
-		ExecutionID: ps.id, Ref: ref, Name: name, Data: data, SHA256: hex.EncodeToString(sum[:]), CreatedAt: ps.env.Now,
-	}
-}
-
 // results are the values the attempt puts beside the log.
 func (ps *pass) results() []store.Result {
-	out := ps.stored
+	out := slices.Clip(ps.stored)
 	for _, s := range ps.plan.Stored {
-		out = append(out, ps.result(s.Ref, s.Name, s.Data))
+		out = append(out, newResult(ps.id, s.Ref, s.Name, s.Data, ps.env.Now))
 	}
 	return out
 }

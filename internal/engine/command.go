@@ -105,22 +105,21 @@ func Release(s *State, c *Command, env Env) event.Event {
 // Lost makes the event that ends a command whose last attempt's lease expired.
 func Lost(s *State, c *Command, reason string, env Env) event.Event {
 	text := fmt.Sprintf("worker %s was lost while running attempt %d of %d (%s)", c.Worker, c.Attempt, c.MaxAttempts, reason)
-	e := s.commandEvent(c, event.CommandFailed, event.StatusFailed, env)
-	e.Error = text
-	e.Result = envelope(event.StatusFailed, encode(map[string]any{
-		"command_id": c.ID,
-		"error":      map[string]any{"kind": "connection", "code": "LEASE_EXPIRED", "message": text, "retryable": false},
-	}))
-	return e
+	return s.failedCommand(c, "connection", "LEASE_EXPIRED", text, env)
 }
 
 // Spoiled makes the event that ends a command which cannot be run by anybody.
 func Spoiled(s *State, c *Command, why string, env Env) event.Event {
+	return s.failedCommand(c, "not_found", "REFERENCE_NOT_AVAILABLE", why, env)
+}
+
+// failedCommand is the event by which the control plane itself ends a command.
+func (s *State) failedCommand(c *Command, kind, code, text string, env Env) event.Event {
 	e := s.commandEvent(c, event.CommandFailed, event.StatusFailed, env)
-	e.Error = why
+	e.Error = text
 	e.Result = envelope(event.StatusFailed, encode(map[string]any{
 		"command_id": c.ID,
-		"error":      map[string]any{"kind": "not_found", "code": "REFERENCE_NOT_AVAILABLE", "message": why, "retryable": false},
+		"error":      map[string]any{"kind": kind, "code": code, "message": text, "retryable": false},
 	}))
 	return e
 }

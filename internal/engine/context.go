@@ -82,7 +82,7 @@ func (s *State) lookup(name string) (any, bool) {
 // resultNamed is the step whose result a name shows; nil when there is none.
 func (s *State) resultNamed(name string) *step {
 	if s.prog != nil {
-		if of, ok := s.prog.second[name]; ok {
+		if of, ok := s.prog.aliases[name]; ok {
 			name = of
 		}
 	}

@@ -29,12 +29,12 @@ var DefaultLimits = Limits{LoopWindow: 256, StepRuns: 10_000, MaxAttempts: 3, Pa
 // and per step the wire form of its tool and the names its templates mention.
 // It is immutable and may be shared.
 type Program struct {
-	pb     *playbook.Playbook
-	limits Limits
-	nodes  []*node
-	byName map[string]*node
-	second map[string]string            // further names of results -> their steps
-	chosen map[string][]scope.Selection // parts of a step's result with names of their own
+	pb         *playbook.Playbook
+	limits     Limits
+	nodes      []*node
+	byName     map[string]*node
+	aliases    map[string]string            // further names of results -> their steps
+	selections map[string][]scope.Selection // parts of a step's result with names of their own
 }
 
 // node is one step in the graph.
@@ -56,7 +56,7 @@ func Compile(p *playbook.Playbook) (*Program, error) { return CompileWith(p, Lim
 
 // CompileWith prepares p. It fails only when p is not a valid document.
 func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
-	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps)), second: map[string]string{}, chosen: map[string][]scope.Selection{}}
+	prog := &Program{pb: p, limits: l.withDefaults(), byName: make(map[string]*node, len(p.Steps)), aliases: map[string]string{}, selections: map[string][]scope.Selection{}}
 	for _, s := range p.Steps {
 		n := &node{step: s, needs: stepNeeds(s)}
 		var err error
@@ -74,10 +74,10 @@ func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
 		}
 		if s.Output != nil {
 			if s.Output.As != "" {
-				prog.second[s.Output.As] = s.Name
+				prog.aliases[s.Output.As] = s.Name
 			}
 			for _, sel := range s.Output.Select {
-				prog.chosen[s.Name] = append(prog.chosen[s.Name], scope.Selection(sel))
+				prog.selections[s.Name] = append(prog.selections[s.Name], scope.Selection(sel))
 			}
 		}
 		prog.nodes = append(prog.nodes, n)

@@ -184,12 +184,8 @@ func (d *decider) giveUp(c *Command, text string, cause event.ID) {
 
 // failCommand ends an open command on the control plane's own account.
 func (d *decider) failCommand(c *Command, kind, code, text string, cause event.ID) {
-	e := d.s.commandEvent(c, event.CommandFailed, event.StatusFailed, d.env)
-	e.ParentEventID, e.Error, e.Meta = cause, text, emittedByOrchestrator
-	e.Result = envelope(event.StatusFailed, encode(map[string]any{
-		"command_id": c.ID,
-		"error":      map[string]any{"kind": kind, "code": code, "message": text, "retryable": false},
-	}))
+	e := d.s.failedCommand(c, kind, code, text, d.env)
+	e.ParentEventID, e.Meta = cause, emittedByOrchestrator
 	d.emit(e)
 }
 

@@ -104,7 +104,7 @@ func (s *State) chosen(step string, v *scope.Value) *scope.Value {
 	if s.prog == nil {
 		return v
 	}
-	return v.Selecting(s.prog.chosen[step])
+	return v.Selecting(s.prog.selections[step])
 }
 
 // lookUp fetches a value on behalf of a template.

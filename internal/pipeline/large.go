@@ -36,16 +36,11 @@ func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
 	if len(data) <= limit {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	out := &stored{}
-	err := s.persist(ctx, func() (err error) {
-		out.at, err = s.opt.Results.PutResult(ctx, s.cmd.ExecutionID, stepOf(s.cmd), data)
-		return err
-	})
-	if err != nil {
-		return nil, notStored(err)
+	at, failed := s.putAside(ctx, stepOf(s.cmd), data)
+	if failed != nil {
+		return nil, failed
 	}
+	out := &stored{at: at}
 	summarise := scope.SummariseSequence
 	if s.plan.single {
 		summarise = scope.Summarise
@@ -54,11 +49,21 @@ func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
 	return out, nil
 }
 
-func notStored(err error) *tool.Error {
-	return &tool.Error{
-		Kind: tool.KindResourceLimit, Code: "RESULT_NOT_STORED", Retryable: transient(err),
-		Message: "the result is too large for an event and could not be stored: " + err.Error(),
+// putAside stores what is too large for an event.
+func (s *run) putAside(ctx context.Context, name string, data json.RawMessage) (at event.StoredResult, _ *tool.Error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	err := s.persist(ctx, func() (err error) {
+		at, err = s.opt.Results.PutResult(ctx, s.cmd.ExecutionID, name, data)
+		return err
+	})
+	if err != nil {
+		return at, &tool.Error{
+			Kind: tool.KindResourceLimit, Code: "RESULT_NOT_STORED", Retryable: transient(err),
+			Message: "the result is too large for an event and could not be stored: " + err.Error(),
+		}
 	}
+	return at, nil
 }
 
 func selections(o *event.Output) []scope.Selection {

@@ -50,15 +50,9 @@ func (s *run) keepNote(ctx context.Context, note json.RawMessage) (json.RawMessa
 	if s.opt.Results == nil || len(note) <= s.opt.InlineLimit {
 		return note, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	var at event.StoredResult
-	err := s.persist(ctx, func() (err error) {
-		at, err = s.opt.Results.PutResult(ctx, s.cmd.ExecutionID, stepOf(s.cmd)+".parked", note)
-		return err
-	})
-	if err != nil {
-		return nil, notStored(err)
+	at, failed := s.putAside(ctx, stepOf(s.cmd)+".parked", note)
+	if failed != nil {
+		return nil, failed
 	}
 	ref, _ := tool.Encode(noteRef{at.Ref}) // text always has a JSON form
 	return ref, nil
