@@ -399,3 +399,30 @@ func logOf(r *rig, id event.ID) []event.Event {
 	}
 	return events
 }
+
+// A command that goes on after the wait gets all of its child's result.
+func TestALargeResultOfAChildWakesACommandWhole(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		r.register(p, parent)
+		r.register(p, child)
+		large := strings.Repeat("x", 150_000)
+		var woken int
+		says := func(cmd *event.Command) *event.Incoming {
+			switch {
+			case cmd.Action != "playbook":
+				return &event.Incoming{Type: event.CommandCompleted, Payload: json.RawMessage(fmt.Sprintf(`{"data":{"text":%q}}`, large))}
+			case cmd.Meta.Resume == nil:
+				return &event.Incoming{Type: event.CommandParked, Payload: json.RawMessage(`{"park":{"child":{"path":"test/child","wait":true,"return_step":"work"},"resume":{}}}`)}
+			}
+			woken = len(cmd.Meta.Resume.Wake.Data)
+			return nil
+		}
+		r.employ(&crew{r: r, id: "w", planes: []*control.Plane{p.Plane}, says: says}, 1)
+		id := r.start(p, "test/parent")
+		if row := r.await(p, id); row.Status != event.StatusCompleted || woken < len(large) {
+			t.Errorf("%s: %s; woken with %d bytes", row.Status, row.Error, woken)
+		}
+	})
+}

@@ -349,3 +349,26 @@ func timeless(v any) any {
 	}
 	return v
 }
+
+// What the tasks before produced is part of the note, however large it is.
+func TestALargeNoteIsKeptElsewhere(t *testing.T) {
+	t.Parallel()
+	first := &fake{kind: "first", answers: []answer{{data: large}}}
+	flaky := &fake{kind: "flaky", answers: []answer{{err: failing("connection", true)}, {data: `{"n":1}`}}}
+	kept := &shelf{kept: map[string]json.RawMessage{}}
+	workers := func() *pipeline.Runner { // one that has fetched nothing yet
+		return newBench(pipeline.Options{Results: kept, InlineLimit: limit}, first, flaky).Runner
+	}
+	cmd := command("task_sequence", `[{"a":{"kind":"first"}},
+		{"b":{"kind":"flaky","spec":{"policy":{"rules":[{"when":"{{ output.status == 'error' }}","then":{"do":"retry","attempts":2,"delay":4}}]}}}},
+		{"c":{"kind":"echo","n":"{{ a.rows[2].id }}"}}]`, parking)
+	in, parks := drive(t, workers, cmd, timePassed)
+	if len(parks) != 1 || len(parks[0].Resume) > limit {
+		t.Fatalf("%d parks, the note has %d bytes", len(parks), len(parks[0].Resume))
+	}
+	ended := decode(t, in)
+	whole := string(kept.kept[referenceOf(t, ended).Ref])
+	if !strings.Contains(whole, `"n":3`) || first.count() != 1 || flaky.count() != 2 {
+		t.Errorf("%s with %s, the tools ran %d and %d times", in.Type, whole, first.count(), flaky.count())
+	}
+}
