@@ -13,6 +13,12 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 )
 
+func (s *Server) callbackRoutes() []route {
+	return []route{
+		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Worker, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?}`, `{status, event_id?}`),
+	}
+}
+
 // jobStates are the ends of a job, each with the kind of error it is for the
 // rules of a playbook. Trying again helps when it was not the job's own fault.
 var jobStates = map[string]struct {

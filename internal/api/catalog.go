@@ -13,6 +13,15 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
+func (s *Server) catalogRoutes() []route {
+	return []route{
+		entry(http.MethodPost, "/api/catalog/register", Operator, s.register, "stores a resource as the next version of its path", `{content, resource_type?}`, `{status, message, path, version, catalog_id, kind, warnings?}`),
+		entry(http.MethodPost, "/api/catalog/list", Viewer, s.entries, "lists catalog entries, newest first", `{resource_type?, path?, limit?, offset?}`, `{entries}`),
+		entry(http.MethodGet, "/api/catalog/list/{kind}", Viewer, s.paths, "lists the paths of one kind of resource", "", `[path]`),
+		entry(http.MethodPost, "/api/catalog/resource", Viewer, s.entry, "returns one catalog entry", `{catalog_id | path, version?}`, `entry`),
+	}
+}
+
 type registerBody struct {
 	Content      string `json:"content"`
 	ResourceType string `json:"resource_type"`

@@ -10,6 +10,12 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 )
 
+func (s *Server) executeRoutes() []route {
+	return []route{
+		entry(http.MethodPost, "/api/execute", Operator, s.execute, "starts an execution", `{path | catalog_id, version?, payload?, parent_execution_id?, execution_pool?, trace?, resource_kind?}`, `{execution_id, status, commands_generated, warnings?}`),
+	}
+}
+
 type executeBody struct {
 	Path         string   `json:"path"`
 	CatalogID    event.ID `json:"catalog_id"`

@@ -11,6 +11,22 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
+func (s *Server) executionRoutes() []route {
+	stream := entry(http.MethodGet, "/api/executions/{id}/stream", Viewer, s.stream, "streams the log of an execution as server-sent events", "?after, or Last-Event-ID", `text/event-stream`)
+	stream.stream = true
+	return []route{
+		entry(http.MethodGet, "/api/executions", Viewer, s.executions, "lists executions, newest first", "?status&path&catalog_id&parent_execution_id&limit&offset | page&page_size", `[execution]`),
+		entry(http.MethodGet, "/api/executions/{id}", Viewer, s.execution, "shows one execution with the end of its log", "?include_events&page&page_size&since_event_id&event_type", `{…, workload, steps, events}`),
+		entry(http.MethodGet, "/api/executions/{id}/events", Viewer, s.executionEvents, "reads the log of an execution", "?after&limit | page&page_size&since_event_id&event_type", `{events, …}`),
+		entry(http.MethodGet, "/api/executions/{id}/status", Viewer, s.status, "tells how far an execution is", "", `{execution_id, status, current_step, is_cancelled, progress, …}`),
+		entry(http.MethodGet, "/api/executions/{id}/explain", Viewer, s.explain, "says how each step stands and why", "?step", `{execution_id, path, status, error?, steps}`),
+		entry(http.MethodGet, "/api/executions/{id}/cancellation-check", Worker, s.cancellation, "tells whether an execution was cancelled", "", `{execution_id, is_cancelled, …}`),
+		entry(http.MethodPost, "/api/executions/{id}/cancel", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
+		entry(http.MethodPost, "/api/executions/{id}/stop", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
+		stream,
+	}
+}
+
 const (
 	defaultRows = 50
 	maxRows     = 100

@@ -4,6 +4,13 @@ import (
 	"net/http"
 )
 
+func (s *Server) healthRoutes() []route {
+	return []route{
+		entry(http.MethodGet, "/health", Anyone, s.live, "tells that the process answers", "", `{status}`),
+		entry(http.MethodGet, "/api/health", Anyone, s.health, "tells whether the dependencies answer; 503 when the database does not", "", `{status, database, nats, uptime_seconds, version}`),
+	}
+}
+
 func (s *Server) live(w http.ResponseWriter, _ *http.Request) error {
 	writeBody(w, http.StatusOK, []byte(`{"status":"ok"}`))
 	return nil

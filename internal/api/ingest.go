@@ -10,6 +10,13 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 )
 
+func (s *Server) eventRoutes() []route {
+	return []route{
+		entry(http.MethodPost, "/api/events", Worker, s.event, "records one event", `{execution_id, step, event_type, payload?, meta?, worker_id?, event_id?, status?, created_at?, eager?}`, `{status, event_id, commands_generated, commands?}`),
+		entry(http.MethodPost, "/api/events/batch", Worker, s.events, "records events of one execution as a whole", `{execution_id, worker_id?, events, eager?}`, `{status, event_ids, commands_generated, commands?}`),
+	}
+}
+
 const (
 	maxBatch = 1000 // events in one report
 	maxEager = 256  // commands handed over in one answer

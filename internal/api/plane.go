@@ -16,6 +16,12 @@ type Plane interface {
 	Commands
 	Executions
 	Results
+	Replays
+	Variables
+	Pools
+	Outboxes
+	Databases
+	Dashboards
 	// Health tells which dependencies answer.
 	Health(ctx context.Context) control.Health
 }

@@ -8,6 +8,15 @@ import (
 	"github.com/noetl/noetl-go/internal/event"
 )
 
+func (s *Server) resultRoutes() []route {
+	put := entry(http.MethodPut, "/api/result/{execution_id}", Worker, s.putResult, "puts a value aside that is too large for the log", `{name, data, scope?}`, `{ref, store, scope, bytes, sha256, expires_at}`)
+	put.maxBody = maxResultBody
+	return []route{
+		entry(http.MethodGet, "/api/result/resolve", Viewer, s.result, "returns a value that was put aside, as it was put", "?ref", `value`),
+		put,
+	}
+}
+
 // maxResultBody bounds the body that brings a result; other bodies carry
 // references to such values and may be far smaller.
 const maxResultBody = 64 << 20

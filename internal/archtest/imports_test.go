@@ -67,7 +67,7 @@ var may = map[string][]string{
 		"internal/auth", "internal/control", "internal/engine", "internal/event", "internal/jinja", "internal/obs", "internal/playbook",
 		"internal/replay", "internal/store", "web",
 	},
-	"internal/api/apitest": {"internal/control", "internal/engine", "internal/event", "internal/store"},
+	"internal/api/apitest": {"internal/api", "internal/control", "internal/engine", "internal/event", "internal/store"},
 
 	// The worker's side.
 	"internal/pipeline": {"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/tool"},

@@ -29,6 +29,13 @@ type Store interface {
 	Commands
 	Results
 	Catalog
+	StartClaims
+	Outbox
+	Variables
+	Runtimes
+	Snapshots
+	Projections
+	Schema
 	// Ping tells whether the backend answers.
 	Ping(ctx context.Context) error
 	Close() error
@@ -42,13 +49,16 @@ type Batch struct {
 	Events    []event.Event // Seq = Expected+1 …
 	Commands  []Command     // rows that changed, complete, at most one per EventID
 	Results   []Result      // values the events refer to
+	Claim     *StartClaim   // taken together with the start; only when Expected is 0
+	Publish   bool          // each event gets an outbox row
 }
 
 // Log is the truth.
 type Log interface {
 	// Append stores b as a whole or not at all. ErrConflict when the stored
 	// sequence differs from b.Expected, ErrDuplicate when an event_id exists; a
-	// batch that is both is a conflict. When ctx ends or the backend is lost
+	// batch that is both is a conflict. A *ClaimedError when b.Claim is held by
+	// another execution; a conflict is found first. When ctx ends or the backend is lost
 	// before the answer, whether b was stored is unknown: the sequence tells. b
 	// belongs to the store from the call on; do not write to its slices again.
 	Append(ctx context.Context, b Batch) error
@@ -87,13 +97,21 @@ type Execution struct {
 }
 
 // ExecutionFilter selects executions; zero fields do not restrict.
+//
+// Before is the keyset: the last id of the page before. It does not shift when
+// new executions start, which Offset does.
 type ExecutionFilter struct {
-	Status    string
-	Path      string // case-insensitive substring
-	CatalogID event.ID
-	ParentID  event.ID
-	Limit     int // 0 = 50
-	Offset    int
+	Status      string
+	Path        string // case-insensitive substring
+	PathPrefix  string // case-sensitive
+	CatalogID   event.ID
+	ParentID    event.ID
+	Pool        string
+	StartedFrom time.Time // inclusive
+	StartedTo   time.Time // exclusive
+	Before      event.ID  // only ids below
+	Limit       int       // 0 = 50
+	Offset      int
 }
 
 // Executions reads the execution projection.
@@ -109,6 +127,8 @@ type Executions interface {
 	// DueExecutions returns executions that are not final and whose WakeAt is not
 	// after now, earliest first, at most limit (0 = all): an index look-up.
 	DueExecutions(ctx context.Context, now time.Time, limit int) ([]event.ID, error)
+	// CountExecutions counts executions by status.
+	CountExecutions(ctx context.Context) (map[string]int64, error)
 }
 
 // Command is the projection row of a command: the queue of record.
@@ -146,6 +166,10 @@ type Commands interface {
 	// RenewLeases extends the leases of commands still held by the same worker
 	// under the same attempt; the result says for each beat whether it was.
 	RenewLeases(ctx context.Context, beats []event.Heartbeat, until time.Time) ([]bool, error)
+	// RenewWorker extends the leases of all commands held by a worker and claimed
+	// after the given time, and returns how many: the pulse of a worker that
+	// beats for itself and not for its commands.
+	RenewWorker(ctx context.Context, worker string, claimedAfter, until time.Time) (int, error)
 	// ExpireLeases ends at once the leases of all commands held by workers whose
 	// id starts with prefix, and returns how many: a restarted process knows its
 	// former self is dead. ExpiredCommands with the same now finds them.
@@ -180,14 +204,18 @@ type Entry struct {
 	Payload   []byte // the parsed document as JSON
 	Meta      []byte // metadata.labels as JSON, or empty
 	CreatedAt time.Time
+	// ArchivedAt is when the entry was taken out of lists and look-ups by path;
+	// zero while it is in them. By id it is found for ever.
+	ArchivedAt time.Time
 }
 
 // EntryFilter selects catalog entries; zero fields do not restrict.
 type EntryFilter struct {
-	Kind   string // lower case
-	Path   string // exact
-	Limit  int    // 0 = all
-	Offset int
+	Kind     string // lower case
+	Path     string // exact
+	Archived bool   // archived entries too
+	Limit    int    // 0 = all
+	Offset   int
 }
 
 // Catalog keeps playbooks and other resources by path and version.
@@ -196,8 +224,18 @@ type Catalog interface {
 	AddEntry(ctx context.Context, e Entry) (Entry, error)
 	// Entry returns an entry by id. ErrNotFound when absent.
 	Entry(ctx context.Context, id event.ID) (Entry, error)
-	// EntryByPath returns a version, or the highest when version is 0. ErrNotFound when absent.
+	// EntryByPath returns a version, or the highest when version is 0. Archived
+	// entries are absent. ErrNotFound when absent.
 	EntryByPath(ctx context.Context, path string, version int) (Entry, error)
 	// ListEntries returns entries newest first.
 	ListEntries(ctx context.Context, f EntryFilter) ([]Entry, error)
+	// RemoveEntries takes a version of a path, or all when version is 0, out of
+	// the catalog: entries no execution refers to are deleted, the others archived
+	// at now. It returns those it took, archived ones with ArchivedAt set. None is
+	// no error.
+	RemoveEntries(ctx context.Context, path string, version int, now time.Time) ([]Entry, error)
+	// RestoreEntries brings archived entries back and returns them.
+	RestoreEntries(ctx context.Context, path string, version int) ([]Entry, error)
+	// CountEntries counts the paths of a kind that are not archived.
+	CountEntries(ctx context.Context, kind string) (int64, error)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/api"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
@@ -21,8 +22,11 @@ import (
 var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Plane satisfies api.Plane. The On functions replace a method's behaviour;
-// set them before the plane is used. The zero value works.
+// set them before the plane is used. The zero value works. What is not faked
+// comes from the embedded plane and panics without one.
 type Plane struct {
+	api.Plane
+
 	OnRegister  func(control.RegisterRequest) (control.Registration, error)
 	OnExecute   func(control.ExecuteRequest) (control.ExecuteAnswer, error)
 	OnClaim     func(context.Context, event.ClaimRequest) (*event.Command, error)

@@ -17,6 +17,7 @@ var errClosed = &event.Error{Code: event.Unavailable, Message: "store is closed"
 
 // Store implements store.Store. Make one with New.
 type Store struct {
+	store.Missing
 	mu         sync.Mutex // guards everything below
 	closed     bool
 	faults     Faults

@@ -52,6 +52,7 @@ func (o Options) withDefaults() Options {
 // event.Unavailable error and cannot know whether the write took place: the
 // acknowledgement may be all that was lost. Reading the sequence tells.
 type Store struct {
+	store.Missing
 	cluster *pgxpool.Pool
 	shards  []*shard
 }

@@ -22,7 +22,7 @@ func TestShardIndexNeverChanges(t *testing.T) {
 		id      event.ID
 		n, want int
 	}{{320816801799737344, 16, 14}, {1, 4, 1}, {42, 4, 3}, {325, 4, 0}, {325, 8, 4}, {9223372036854775807, 4, 0}} {
-		if got := postgres.ShardIndex(c.id, c.n); got != c.want {
+		if got := store.ShardIndex(c.id, c.n); got != c.want {
 			t.Errorf("ShardIndex(%d, %d) = %d, want %d", c.id, c.n, got, c.want)
 		}
 	}

@@ -2,10 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
@@ -56,20 +54,12 @@ func (sh *shard) close() {
 	sh.writers.Close()
 }
 
-// ShardIndex is the shard of an execution among n. Every program that shares
-// the databases computes it the same way, so it can never change.
-func ShardIndex(id event.ID, n int) int {
-	var key [8]byte
-	binary.LittleEndian.PutUint64(key[:], uint64(id))
-	return int(xxhash.Sum64(key[:]) % uint64(n))
-}
-
 // shard is where everything about an execution lives.
 func (s *Store) shard(id event.ID) *shard {
 	if len(s.shards) == 1 {
 		return s.shards[0]
 	}
-	return s.shards[ShardIndex(id, len(s.shards))]
+	return s.shards[store.ShardIndex(id, len(s.shards))]
 }
 
 // gather asks all shards at once and returns the answers one after the other.

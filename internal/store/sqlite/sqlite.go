@@ -33,6 +33,7 @@ type Options struct {
 
 // Store implements store.Store over one database file. Make one with Open.
 type Store struct {
+	store.Missing
 	lock   *os.File
 	reader *sql.DB
 	reads  reads
