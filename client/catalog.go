@@ -101,9 +101,11 @@ type ExecuteRequest struct {
 	ParentExecutionID ID              `json:"parent_execution_id,omitempty"`
 	Pool              string          `json:"execution_pool,omitempty"`
 	Trace             json.RawMessage `json:"trace,omitempty"`
+	Dedup             *Dedup          `json:"dedup,omitempty"` // start once; nil starts always
 }
 
-// ExecuteAnswer names the execution that was started.
+// ExecuteAnswer names the execution that was started, or, with the status
+// duplicate, the one that was started before with the same key.
 type ExecuteAnswer struct {
 	ExecutionID       ID       `json:"execution_id"`
 	Status            string   `json:"status"`

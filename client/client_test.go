@@ -153,7 +153,7 @@ func TestWorkerSideRoundTrip(t *testing.T) {
 	yes := true
 	sent := event.Report{ExecutionID: 5, WorkerID: "w", Eager: 2, Events: []event.Incoming{{
 		EventID: 8, Step: "s", Type: event.CommandCompleted, Status: "success", Payload: json.RawMessage(`{"a":1}`),
-		Meta: json.RawMessage(`{"m":1}`), Actionable: &yes, CreatedAt: lease,
+		Meta: json.RawMessage(`{"m":1}`), Actionable: &yes, Informative: &yes, CreatedAt: lease,
 	}}}
 	ack, err := c.Report(ctx, sent)
 	if err != nil {

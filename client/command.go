@@ -27,6 +27,42 @@ func (c *Client) Claim(ctx context.Context, r ClaimRequest) (*Command, error) {
 	return &cmd, nil
 }
 
+// Claimed is how the claim of one command among several went.
+type Claimed struct {
+	EventID ID       `json:"event_id"`
+	Status  string   `json:"status"` // ok, conflict, not_found or retry
+	Command *Command `json:"command,omitempty"`
+	Message string   `json:"error,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+}
+
+// ClaimAll asks for several commands, at most 256, for one worker. Each is
+// decided on its own, and answers come in the order of the requests.
+func (c *Client) ClaimAll(ctx context.Context, worker string, heartbeats bool, commands []ClaimRequest) ([]Claimed, error) {
+	type item struct {
+		EventID     ID `json:"event_id"`
+		ExecutionID ID `json:"execution_id,omitempty"`
+	}
+	in := struct {
+		WorkerID   string `json:"worker_id"`
+		Heartbeats bool   `json:"heartbeats,omitempty"`
+		Commands   []item `json:"commands"`
+	}{worker, heartbeats, make([]item, len(commands))}
+	for i, r := range commands {
+		in.Commands[i] = item{r.EventID, r.ExecutionID}
+	}
+	var a struct {
+		Results []Claimed `json:"results"`
+	}
+	if err := c.post(ctx, "/api/commands/claim", in, &a); err != nil {
+		return nil, err
+	}
+	if len(a.Results) != len(commands) {
+		return nil, event.Errorf(event.Internal, "the server answered %d of %d claims", len(a.Results), len(commands))
+	}
+	return a.Results, nil
+}
+
 // Heartbeat renews the leases of claimed commands; answers come in the order
 // of beats. An answer without a lease means that the claim was lost: stop, and
 // report nothing more about that attempt.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,13 +31,21 @@ type Execution struct {
 }
 
 // ExecutionFilter selects executions; zero fields do not restrict.
+//
+// Before asks for what follows a page: the id of its last row. Unlike Offset it
+// does not shift when executions start meanwhile.
 type ExecutionFilter struct {
-	Status    string
-	Path      string // case-insensitive part
-	CatalogID ID
-	ParentID  ID
-	Limit     int // 50 when 0, at most 100
-	Offset    int
+	Status        string
+	Path          string // case-insensitive part
+	PathPrefix    string
+	CatalogID     ID
+	ParentID      ID
+	Pool          string
+	StartedAfter  time.Time // inclusive
+	StartedBefore time.Time // exclusive
+	Before        ID
+	Limit         int // 50 when 0, at most 100
+	Offset        int
 }
 
 func (f ExecutionFilter) query() string {
@@ -48,6 +57,14 @@ func (f ExecutionFilter) query() string {
 	}
 	set("status", f.Status)
 	set("path", f.Path)
+	set("path_prefix", f.PathPrefix)
+	set("pool", f.Pool)
+	for name, t := range map[string]time.Time{"started_after": f.StartedAfter, "started_before": f.StartedBefore} {
+		if !t.IsZero() {
+			q.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	set("before", f.Before.String())
 	set("catalog_id", f.CatalogID.String())
 	set("parent_execution_id", f.ParentID.String())
 	set("limit", strconv.Itoa(f.Limit))
@@ -69,6 +86,7 @@ type Step struct {
 	Result json.RawMessage `json:"result"`
 	Ref    string          `json:"result_ref,omitempty"` // where the whole is kept when Result is only a summary
 	Error  string          `json:"error"`
+	Reused ID              `json:"reused_from,omitempty"` // the execution whose outcome this is; 0 for a run of its own
 }
 
 // Detail is everything about one execution; Events is the end of its log,
@@ -91,7 +109,8 @@ func (c *Client) Execution(ctx context.Context, id ID) (Detail, error) {
 	if err := c.get(ctx, executionPath(id, ""), &a); err != nil {
 		return Detail{}, err
 	}
-	return Detail{Execution: a.Execution, Workload: present(a.Workload), Steps: a.Steps, Events: events(a.Events)}, nil
+	log := slices.DeleteFunc(a.Events, func(e wireEvent) bool { return e.Derived })
+	return Detail{Execution: a.Execution, Workload: present(a.Workload), Steps: a.Steps, Events: events(log)}, nil
 }
 
 // Progress counts the steps of an execution.
@@ -166,6 +185,39 @@ func (c *Client) Cancel(ctx context.Context, id ID, r CancelRequest) (CancelAnsw
 	}{r.Reason, r.By, !r.Alone}
 	var a CancelAnswer
 	err := c.post(ctx, executionPath(id, "/cancel"), in, &a)
+	return a, err
+}
+
+// FinalizeAnswer tells how an execution that was ended by hand stands.
+type FinalizeAnswer struct {
+	ExecutionID ID     `json:"execution_id"`
+	Status      string `json:"status"`
+	Outcome     string `json:"outcome"` // finalized, or already_completed
+	Message     string `json:"message"`
+}
+
+// Finalize ends an execution by hand, as Completed or Failed; text says why it
+// failed. One that has ended stays as it is.
+func (c *Client) Finalize(ctx context.Context, id ID, status, text string) (FinalizeAnswer, error) {
+	in := map[string]string{"status": status, "error": text}
+	var a FinalizeAnswer
+	err := c.post(ctx, executionPath(id, "/finalize"), in, &a)
+	return a, err
+}
+
+// CleanupAnswer lists the executions that were cancelled, or would be.
+type CleanupAnswer struct {
+	Cancelled  int    `json:"cancelled_count"`
+	Executions []ID   `json:"execution_ids"`
+	Message    string `json:"message"`
+}
+
+// Cleanup cancels open executions in which nothing has happened for the given
+// time and nothing accounts for that. A dry run only finds them.
+func (c *Client) Cleanup(ctx context.Context, silence time.Duration, dryRun bool) (CleanupAnswer, error) {
+	in := map[string]any{"older_than_minutes": silence.Minutes(), "dry_run": dryRun}
+	var a CleanupAnswer
+	err := c.post(ctx, "/api/executions/cleanup", in, &a)
 	return a, err
 }
 

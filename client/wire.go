@@ -28,6 +28,7 @@ type wireEvent struct {
 	ParentExecutionID ID              `json:"parent_execution_id"`
 	Duration          float64         `json:"duration"`
 	CreatedAt         time.Time       `json:"created_at"`
+	Derived           bool            `json:"derived"` // the log does not hold it
 }
 
 func (w *wireEvent) event() Event {

@@ -102,6 +102,8 @@ func blame(body []byte, t reflect.Type) (place string, err error) {
 		return "", err
 	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		return blame(body, t.Elem())
 	case reflect.Struct:
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(body, &members) // what is no object has no members

@@ -15,7 +15,7 @@ import (
 
 func (s *Server) callbackRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Worker, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?}`, `{status, event_id?}`),
+		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Internal, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?}`, `{status, event_id?}`),
 	}
 }
 
@@ -78,7 +78,8 @@ type jobReport struct {
 }
 
 // containerCallback reports the end of a job to the step that is parked on it.
-// The answer is 202 also when nobody waits any more: watchers repeat themselves.
+// The answer is 202 also when nobody waits any more, or the execution is
+// unknown: watchers repeat themselves, and could do nothing about it.
 func (s *Server) containerCallback(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathID(r, "execution_id")
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Server) containerCallback(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	a, err := s.report(r, event.Report{ExecutionID: id, Events: []event.Incoming{in}})
+	told, err := s.opt.Plane.CallBack(r.Context(), id, in, body.JobUID)
 	if err != nil {
 		return err
 	}
@@ -106,8 +107,11 @@ func (s *Server) containerCallback(w http.ResponseWriter, r *http.Request) error
 		Status  string   `json:"status"`
 		EventID event.ID `json:"event_id,omitempty"`
 	}{Status: "accepted_stale"}
-	if len(a.EventIDs) == 1 && a.EventIDs[0] != 0 { // what is not stored has no id
-		answer.Status, answer.EventID = "accepted_in_flight", a.EventIDs[0]
+	s.opt.Metrics.Callbacks.Inc(body.State)
+	if told != 0 {
+		answer.Status, answer.EventID = "accepted_in_flight", told
+	} else {
+		s.opt.Metrics.CallbacksStale.Inc(body.State)
 	}
 	return respondStatus(w, http.StatusAccepted, answer)
 }

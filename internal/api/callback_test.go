@@ -37,8 +37,8 @@ func TestTheEndOfAJobIsReportedToItsStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got event.Report
-			srv := newServer(t, recorder(&got), nil)
-			ask(t, srv, "POST", "/api/internal/container-callback/"+big+"/my%20step", tc.body).want(t, 202,
+			srv := newServer(t, recorder(&got), withToken)
+			askInternal(t, srv, "POST", "/api/internal/container-callback/"+big+"/my%20step", tc.body).want(t, 202,
 				`{"status":"accepted_in_flight","event_id":`+big+`}`)
 			payload := got.Events[0].Payload
 			if diff := cmp.Diff(tree(t, tc.payload), tree(t, string(payload))); diff != "" {
@@ -59,13 +59,19 @@ func TestACallbackNobodyWaitsForIsStale(t *testing.T) {
 	p := &apitest.Plane{OnReport: func(event.Report) (event.ReportAnswer, error) {
 		return event.ReportAnswer{Status: "ok", EventIDs: []event.ID{0}}, nil
 	}}
-	ask(t, newServer(t, p, nil), "POST", "/api/internal/container-callback/7/s", `{"state":"succeeded","job_name":"j"}`).want(t, 202,
+	askInternal(t, newServer(t, p, withToken), "POST", "/api/internal/container-callback/7/s", `{"state":"succeeded","job_name":"j"}`).want(t, 202,
+		`{"status":"accepted_stale"}`)
+}
+
+func TestACallbackForAnUnknownExecutionIsStale(t *testing.T) {
+	t.Parallel()
+	askInternal(t, newServer(t, started(7), withToken), "POST", "/api/internal/container-callback/8/s", `{"state":"failed","job_name":"j"}`).want(t, 202,
 		`{"status":"accepted_stale"}`)
 }
 
 func TestCallbacksThatAreRefused(t *testing.T) {
 	t.Parallel()
-	srv := newServer(t, started(7), nil)
+	srv := newServer(t, started(7), withToken)
 	for _, tc := range []struct {
 		path, body string
 		status     int
@@ -77,8 +83,7 @@ func TestCallbacksThatAreRefused(t *testing.T) {
 		{"7/s", `{"state":"failed","job_name":"j","exit_code":"x"}`, 422, "exit_code: want"},
 		{"7/s", `{"state":"failed","job_name":"j","completed_at":"yesterday"}`, 422, "completed_at: want an RFC 3339 time"},
 		{"x/s", `{"state":"failed","job_name":"j"}`, 400, "decimal id"},
-		{"8/s", `{"state":"failed","job_name":"j"}`, 404, "Execution not found: 8"},
 	} {
-		ask(t, srv, "POST", "/api/internal/container-callback/"+tc.path, tc.body).wantError(t, tc.status, tc.want)
+		askInternal(t, srv, "POST", "/api/internal/container-callback/"+tc.path, tc.body).wantError(t, tc.status, tc.want)
 	}
 }

@@ -16,9 +16,15 @@ import (
 func (s *Server) catalogRoutes() []route {
 	return []route{
 		entry(http.MethodPost, "/api/catalog/register", Operator, s.register, "stores a resource as the next version of its path", `{content, resource_type?}`, `{status, message, path, version, catalog_id, kind, warnings?}`),
-		entry(http.MethodPost, "/api/catalog/list", Viewer, s.entries, "lists catalog entries, newest first", `{resource_type?, path?, limit?, offset?}`, `{entries}`),
+		entry(http.MethodPost, "/api/catalog/list", Viewer, s.entries, "lists catalog entries, newest first", `{resource_type?, path?, include_archived?, agent_only?, capability?, capabilities?, limit?, offset?}`, `{entries}`),
+		entry(http.MethodPost, "/api/catalog/agents/list", Viewer, s.agents, "lists the entries that call themselves agents", `{path?, capability?, capabilities?, limit?, offset?}`, `{entries}`),
+		entry(http.MethodGet, "/api/catalog/versions", Viewer, s.versions, "lists the versions of a path, newest first", "?path&include_archived", `{path, versions}`),
 		entry(http.MethodGet, "/api/catalog/list/{kind}", Viewer, s.paths, "lists the paths of one kind of resource", "", `[path]`),
 		entry(http.MethodPost, "/api/catalog/resource", Viewer, s.entry, "returns one catalog entry", `{catalog_id | path, version?}`, `entry`),
+		entry(http.MethodPost, "/api/catalog/playbooks/validate", Viewer, s.validate, "says what registering a document would complain about", `{content}`, `{valid, errors, warnings, problems}`),
+		entry(http.MethodPost, "/api/catalog/delete", Internal, s.removeEntries, "takes a version, or all, out of the catalog; executions that began with it go on", `{path, version?}`, `{status, message, path, deleted, count}`),
+		entry(http.MethodPost, "/api/catalog/restore", Internal, s.restoreEntries, "brings back what was taken out and is still needed by executions", `{path, version?}`, `{status, message, path, restored, count}`),
+		entry(http.MethodGet, uiSchemaPattern, Viewer, s.uiSchema, "describes the inputs of a playbook; the path ends in /ui_schema", "?version", `{path, version, kind, title, description_markdown, exposed_in_ui, fields, generated_at}`),
 	}
 }
 
@@ -81,10 +87,20 @@ func viewEntry(e store.Entry) entryView {
 		Kind:      e.Kind,
 		Version:   e.Version,
 		Content:   e.Content,
+		Layout:    layoutOf(e.Payload),
 		Payload:   orNull(e.Payload),
 		Meta:      orNull(e.Meta),
 		CreatedAt: e.CreatedAt.UTC(),
 	}
+}
+
+// layoutOf is the workflow of a parsed document.
+func layoutOf(payload []byte) json.RawMessage {
+	var doc struct {
+		Workflow json.RawMessage `json:"workflow"`
+	}
+	_ = json.Unmarshal(payload, &doc) // what is no document has no workflow
+	return doc.Workflow
 }
 
 func orNull(b []byte) json.RawMessage {
@@ -95,10 +111,14 @@ func orNull(b []byte) json.RawMessage {
 }
 
 type entriesBody struct {
-	ResourceType string `json:"resource_type"`
-	Path         string `json:"path"`
-	Limit        int    `json:"limit"`
-	Offset       int    `json:"offset"`
+	ResourceType string   `json:"resource_type"`
+	Path         string   `json:"path"`
+	Archived     bool     `json:"include_archived"`
+	AgentOnly    bool     `json:"agent_only"`
+	Capability   string   `json:"capability"`
+	Capabilities []string `json:"capabilities"`
+	Limit        int      `json:"limit"`
+	Offset       int      `json:"offset"`
 }
 
 func (s *Server) entries(w http.ResponseWriter, r *http.Request) error {
@@ -106,14 +126,41 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, true); err != nil {
 		return err
 	}
+	return s.listEntries(w, r, body)
+}
+
+func (s *Server) agents(w http.ResponseWriter, r *http.Request) error {
+	var body entriesBody
+	if err := decode(r, &body, true); err != nil {
+		return err
+	}
+	body.AgentOnly = true
+	return s.listEntries(w, r, body)
+}
+
+func (s *Server) listEntries(w http.ResponseWriter, r *http.Request, body entriesBody) error {
 	if body.Limit < 0 || body.Offset < 0 {
 		return event.Errorf(event.Invalid, "limit and offset must not be negative")
 	}
-	list, err := s.opt.Plane.Entries(r.Context(), store.EntryFilter{
-		Kind: strings.ToLower(body.ResourceType), Path: body.Path, Limit: body.Limit, Offset: body.Offset,
-	})
+	agents := control.AgentFilter{Only: body.AgentOnly, Capabilities: body.Capabilities}
+	if body.Capability != "" {
+		agents.Capabilities = append(agents.Capabilities, body.Capability)
+	}
+	f := store.EntryFilter{Kind: strings.ToLower(body.ResourceType), Path: body.Path, Archived: body.Archived}
+	choosy := agents.Only || len(agents.Capabilities) > 0
+	if !choosy {
+		f.Limit, f.Offset = body.Limit, body.Offset
+	}
+	list, err := s.opt.Plane.Entries(r.Context(), f)
 	if err != nil {
 		return err
+	}
+	if choosy { // pages are those of what is left
+		list = agents.Keep(list)
+		list = list[min(body.Offset, len(list)):]
+		if body.Limit > 0 {
+			list = list[:min(body.Limit, len(list))]
+		}
 	}
 	views := make([]entryView, len(list))
 	for i, e := range list {

@@ -10,6 +10,7 @@ func (s *Server) commandRoutes() []route {
 	return []route{
 		entry(http.MethodGet, "/api/commands/{event_id}", Worker, s.command, "shows a command without claiming it", "?execution_id", `command`),
 		entry(http.MethodPost, "/api/commands/{event_id}/claim", Worker, s.claim, "gives a worker the right to run a command", `{worker_id, execution_id?}`, `command`),
+		entry(http.MethodPost, "/api/commands/claim", Worker, s.claims, "claims many commands at once", `{worker_id, heartbeats?, commands: [{event_id, execution_id?}]}`, `{results: [{event_id, status, command? | error}]}`),
 		entry(http.MethodPost, "/api/commands/{event_id}/heartbeat", Worker, s.heartbeat, "renews the lease of a claim; 409 when it was lost", `{worker_id, execution_id?, attempt?}`, `{lease_until, cancel}`),
 		entry(http.MethodPost, "/api/commands/{event_id}/release", Worker, s.release, "gives a claim back", `{worker_id, execution_id?, attempt?}`, `{status}`),
 		entry(http.MethodPost, "/api/commands/heartbeat", Worker, s.heartbeats, "renews many leases at once", `{worker_id, commands}`, `{answers}`),

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/noetl/noetl-go/internal/engine"
-	"github.com/noetl/noetl-go/internal/event"
 )
 
 type detailView struct {
@@ -45,18 +44,24 @@ func (s *Server) execution(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noExecution(err, x.ExecutionID)
 	}
-	var events []event.Event
+	var rows []shownEvent
 	if include {
-		if events, view.Pagination, err = s.selectEvents(r.Context(), x, sel); err != nil {
+		sel.calls = true
+		events, pages, err := s.selectEvents(r.Context(), x, sel)
+		if err != nil {
 			return err
 		}
+		if rows, err = s.showEvents(r.Context(), events, sel.eventType); err != nil {
+			return err
+		}
+		view.Pagination = pages
 	}
-	return writeDetail(w, view, steps, events)
+	return s.writeDetail(w, view, steps, rows)
 }
 
 // writeDetail encodes the head with reflection and appends steps and events,
 // which are the bulk, to it.
-func writeDetail(w http.ResponseWriter, view detailView, steps []engine.StepOutcome, events []event.Event) error {
+func (s *Server) writeDetail(w http.ResponseWriter, view detailView, steps []engine.StepOutcome, events []shownEvent) error {
 	buf := scratch()
 	defer done(buf)
 	enc := json.NewEncoder(buf)
@@ -68,7 +73,7 @@ func writeDetail(w http.ResponseWriter, view detailView, steps []engine.StepOutc
 	b = append(b, `,"steps":`...)
 	b = appendSteps(b, steps)
 	b = append(b, `,"events":`...)
-	b = appendEvents(b, events)
+	b = s.ids.appendShown(b, events)
 	writeBody(w, http.StatusOK, append(b, '}'))
 	return nil
 }
@@ -95,6 +100,10 @@ func appendSteps(b []byte, steps []engine.StepOutcome) []byte {
 		if st.Error != "" {
 			b = append(b, `,"error":`...)
 			b = appendString(b, st.Error)
+		}
+		if st.Reused != 0 {
+			b = append(b, `,"reused_from":`...)
+			b = appendString(b, st.Reused.String())
 		}
 		b = append(b, '}')
 	}

@@ -14,13 +14,13 @@ import (
 // stream, log page and claim consists of them. Payload columns hold JSON
 // already and are copied as they are.
 
-func appendEvent(b []byte, e *event.Event) []byte {
+func (f idForm) appendEvent(b []byte, e *event.Event) []byte {
 	b = append(b, `{"event_id":`...)
-	b = strconv.AppendInt(b, int64(e.EventID), 10)
+	b = f.append(b, e.EventID)
 	b = append(b, `,"execution_id":`...)
-	b = strconv.AppendInt(b, int64(e.ExecutionID), 10)
+	b = f.append(b, e.ExecutionID)
 	b = append(b, `,"catalog_id":`...)
-	b = appendID(b, e.CatalogID)
+	b = f.appendOptional(b, e.CatalogID)
 	b = append(b, `,"seq":`...)
 	b = strconv.AppendInt(b, e.Seq, 10)
 	b = append(b, `,"event_type":`...)
@@ -44,9 +44,9 @@ func appendEvent(b []byte, e *event.Event) []byte {
 	b = append(b, `,"worker_id":`...)
 	b = appendText(b, e.WorkerID)
 	b = append(b, `,"parent_event_id":`...)
-	b = appendID(b, e.ParentEventID)
+	b = f.appendOptional(b, e.ParentEventID)
 	b = append(b, `,"parent_execution_id":`...)
-	b = appendID(b, e.ParentExecutionID)
+	b = f.appendOptional(b, e.ParentExecutionID)
 	b = append(b, `,"duration":`...)
 	b = strconv.AppendFloat(b, e.Duration.Seconds(), 'f', -1, 64)
 	b = append(b, `,"created_at":`...)
@@ -58,13 +58,13 @@ func appendEvent(b []byte, e *event.Event) []byte {
 	return append(b, '}')
 }
 
-func appendEvents(b []byte, events []event.Event) []byte {
+func (f idForm) appendEvents(b []byte, events []event.Event) []byte {
 	b = append(b, '[')
 	for i := range events {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendEvent(b, &events[i])
+		b = f.appendEvent(b, &events[i])
 	}
 	return append(b, ']')
 }
@@ -152,14 +152,6 @@ func hasCommandID(meta []byte) bool {
 		CommandID json.RawMessage `json:"command_id"`
 	}
 	return json.Unmarshal(meta, &top) == nil && len(top.CommandID) > 0
-}
-
-// appendID writes an optional id: null when there is none.
-func appendID(b []byte, id event.ID) []byte {
-	if id == 0 {
-		return append(b, "null"...)
-	}
-	return strconv.AppendInt(b, int64(id), 10)
 }
 
 // appendText writes an optional string: null when empty.

@@ -99,7 +99,7 @@ func BenchmarkAppendEvent(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = appendEvent(buf[:0], &e)
+		buf = numberIDs.appendEvent(buf[:0], &e)
 	}
 	b.SetBytes(int64(len(buf)))
 }

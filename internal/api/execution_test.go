@@ -41,7 +41,7 @@ func demo() store.Execution {
 }
 
 const demoRow = `"execution_id":` + big + `,"execution_id_str":"` + big + `","catalog_id":9,"catalog_id_str":"9",
-	"parent_execution_id":null,"parent_execution_id_str":null,"path":"demo/hello","version":3,"execution_pool":"shared","status":"RUNNING",
+	"parent_execution_id":null,"parent_execution_id_str":null,"path":"demo/hello","version":3,"pool":"shared","execution_pool":"shared","status":"RUNNING",
 	"started_at":"2026-01-02T03:04:05Z","completed_at":null,"start_time":"2026-01-02T03:04:05Z","end_time":null,
 	"duration_seconds":60,"duration_human":"1m0s","progress":25,"current_step":"s","result":null,"error":null`
 
@@ -56,7 +56,7 @@ func TestExecutionListIsABareArrayOfSupersetRows(t *testing.T) {
 	p.Put(done, `{}`)
 	ask(t, newServer(t, p, nil), "GET", "/api/executions", "").want(t, 200, `[{`+demoRow+`,"event_count":0},
 		{"execution_id":7,"execution_id_str":"7","catalog_id":9,"catalog_id_str":"9","parent_execution_id":5,"parent_execution_id_str":"5",
-		 "path":null,"version":0,"status":"FAILED","started_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06.5Z",
+		 "path":null,"version":0,"pool":null,"execution_pool":null,"status":"FAILED","started_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06.5Z",
 		 "start_time":"2026-01-02T03:04:05Z","end_time":"2026-01-02T03:04:06.5Z","duration_seconds":1.5,"duration_human":"1.5s",
 		 "progress":0,"event_count":12,"current_step":null,"result":null,"error":"boom"}]`)
 }
@@ -69,6 +69,21 @@ func TestExecutionListFilters(t *testing.T) {
 		"?page=3&page_size=20":      {Limit: 20, Offset: 40},
 		"?status=running&path=Demo": {Limit: 50, Status: "RUNNING", Path: "Demo"},
 		"?catalog_id=5&parent_execution_id=" + big: {Limit: 50, CatalogID: 5, ParentID: 612489553370251264},
+		"?limit=0":                            {Limit: 1},
+		"?limit=-7":                           {Limit: 1},
+		"?limit=99999999999999999999":         {Limit: 100},
+		"?page_size=0&page=2":                 {Limit: 1, Offset: 1},
+		"?status=%20Completed":                {Limit: 50, Status: "COMPLETED"},
+		"?pool=gpu&execution_pool=cpu":        {Limit: 50, Pool: "gpu"},
+		"?execution_pool=cpu&path_prefix=a/B": {Limit: 50, Pool: "cpu", PathPrefix: "a/B"},
+		"?before=" + big:                      {Limit: 50, Before: 612489553370251264},
+		"?started_after=2026-01-02T03:04:05Z&started_before=2026-01-02T03:04:05.5": {
+			Limit: 50, StartedFrom: apitest.Epoch, StartedTo: apitest.Epoch.Add(time.Second / 2),
+		},
+		"?started_after=2026-01-02T05:04:05%2B02:00": {Limit: 50, StartedFrom: apitest.Epoch},
+		"?started_after=2026-01-02T05:04:05+02:00":   {Limit: 50, StartedFrom: apitest.Epoch}, // the plus arrives as a blank
+		"?started_after=2026-01-02+03:04:05":         {Limit: 50, StartedFrom: apitest.Epoch},
+		"?started_before=2026-01-02":                 {Limit: 50, StartedTo: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
@@ -81,9 +96,13 @@ func TestExecutionListFilters(t *testing.T) {
 		})
 	}
 	srv := newServer(t, &apitest.Plane{}, nil)
-	for _, bad := range []string{"limit=x", "limit=0", "offset=-1", "page=0", "catalog_id=1.5", "catalog_id=-1"} {
+	for _, bad := range []string{
+		"limit=x", "offset=-1", "page=0", "catalog_id=1.5", "catalog_id=-1", "before=x", "parent_execution_id=1e3",
+		"started_after=yesterday", "started_before=2026-13-01", "status=DONE",
+	} {
 		ask(t, srv, "GET", "/api/executions?"+bad, "").wantError(t, 422, "want")
 	}
+	ask(t, srv, "GET", "/api/executions?status=DONE", "").wantError(t, 422, "RUNNING, COMPLETED, FAILED, CANCELLED")
 }
 
 func TestExecutionDetailIsASuperset(t *testing.T) {
@@ -100,7 +119,8 @@ func TestExecutionDetailIsASuperset(t *testing.T) {
 	base := "/api/executions/" + big
 	const head = `{` + demoRow + `,"event_count":1,"workload":{"a":1},"events_endpoint":"/api/executions/` + big + `/events",
 		"steps":{"s":{"status":"COMPLETED","runs":2,"result":{"x":1}},"t":{"status":"FAILED","runs":1,"error":"bad \"quote\""}}`
-	ask(t, srv, "GET", base, "").want(t, 200, head+`,"events_included":true,"events":[
+	ask(t, srv, "GET", base, "").want(t, 200, head+`,"events_included":true,
+		"pagination":{"page":1,"page_size":2000,"total_events":1,"total_pages":1,"has_next":false,"has_prev":false},"events":[
 		{"event_id":11,"execution_id":`+big+`,"catalog_id":9,"seq":1,"event_type":"call.done","node_id":"s","node_name":"s","node_type":"noop","status":"COMPLETED",
 		 "context":null,"result":{"status":"COMPLETED"},"meta":{"command_id":"c1","attempts":0},"error":null,"worker_id":"w","parent_event_id":3,
 		 "parent_execution_id":null,"duration":1.5,"created_at":"2026-01-02T03:00:00.000123Z","timestamp":"2026-01-02T03:00:00.000123Z"}]}`)
@@ -188,6 +208,11 @@ func TestLogIsReadByTailPageAndPosition(t *testing.T) {
 	if a.field(t, "next_after") != json.Number("13") || a.field(t, "last_seq") != json.Number("2500") || a.field(t, "has_more") != true {
 		t.Errorf("position: %v %v %v", a.field(t, "next_after"), a.field(t, "last_seq"), a.field(t, "has_more"))
 	}
+	a = ask(t, srv, "GET", "/api/executions/5/events", "")
+	want = `{"page":1,"page_size":1000,"total_events":2500,"total_pages":3,"has_next":true,"has_prev":false}`
+	if diff := cmp.Diff(tree(t, want), a.field(t, "pagination")); diff != "" {
+		t.Error(diff)
+	}
 	// Whoever follows next_after gets each wanted event once and comes to an end.
 	var walked []int64
 	for after, more, tries := "0", true, 0; more && tries < 5; tries++ {
@@ -212,7 +237,8 @@ func TestStatusIsASuperset(t *testing.T) {
 	ask(t, srv, "GET", "/api/executions/"+big+"/status", "").want(t, 200, `{"execution_id":`+big+`,"execution_id_str":"`+big+`","path":"demo/hello",
 		"status":"RUNNING","current_step":"s","is_cancelled":false,"completed":false,"failed":false,
 		"progress":{"total_steps":4,"completed_steps":1,"running_steps":1,"failed_steps":0},"completed_steps":["a"],
-		"start_time":"2026-01-02T03:04:05Z","end_time":null,"duration_seconds":60,"duration_human":"1m0s","error":null,"last_seq":8}`)
+		"started_at":"2026-01-02T03:04:05Z","completed_at":null,"start_time":"2026-01-02T03:04:05Z","end_time":null,
+		"duration_seconds":60,"duration_human":"1m0s","error":null,"last_seq":8,"completion_inferred":false,"source":"execution"}`)
 	ask(t, srv, "GET", "/api/executions/404/status", "").wantError(t, 404, "Execution not found: 404")
 }
 

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,8 +49,10 @@ func (s *Server) serve(rt route) http.Handler {
 			if v := recover(); v != nil {
 				s.recovered(w, r, v)
 			}
+			took := s.opt.Clock().Sub(began)
+			s.count(rt, w.status, took)
 			if s.opt.Logger.Enabled(r.Context(), slog.LevelDebug) {
-				s.opt.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "dur", s.opt.Clock().Sub(began))
+				s.opt.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "dur", took)
 			}
 		}()
 		if !rt.stream {
@@ -68,10 +72,33 @@ func (s *Server) serve(rt route) http.Handler {
 }
 
 func (s *Server) authorize(rt route, r *http.Request) error {
+	if rt.Role == Internal {
+		return s.authorizeInternal(r)
+	}
 	if s.opt.Authorize == nil || rt.Role == "" || rt.Role == Anyone {
 		return nil
 	}
 	return s.opt.Authorize(r, rt.Role)
+}
+
+// authorizeInternal compares the bearer token with ours. Digests are compared,
+// so that the time it takes tells neither the content nor the length.
+func (s *Server) authorizeInternal(r *http.Request) error {
+	if s.opt.InternalToken == "" {
+		return &event.Error{
+			Code: event.Unavailable, Message: "internal routes are closed: this server has no internal token",
+			Remedy: "start it with NOETL_INTERNAL_API_TOKEN set and send the same value as a bearer token", Reason: "no_internal_token",
+		}
+	}
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(strings.TrimSpace(s.opt.InternalToken)))
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		return &event.Error{
+			Code: event.Forbidden, Message: "internal routes need the internal token",
+			Remedy: "send the header Authorization: Bearer <token>",
+		}
+	}
+	return nil
 }
 
 func (s *Server) fail(w *reply, r *http.Request, err error) {
@@ -149,12 +176,13 @@ func (s *Server) preflight(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "Link, X-Next-Before, Retry-After")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT")
-	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Last-Event-ID")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Last-Event-ID, Idempotency-Key, Traceparent, Tracestate, Baggage")
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true

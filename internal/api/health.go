@@ -8,6 +8,7 @@ func (s *Server) healthRoutes() []route {
 	return []route{
 		entry(http.MethodGet, "/health", Anyone, s.live, "tells that the process answers", "", `{status}`),
 		entry(http.MethodGet, "/api/health", Anyone, s.health, "tells whether the dependencies answer; 503 when the database does not", "", `{status, database, nats, uptime_seconds, version}`),
+		entry(http.MethodGet, "/metrics", Anyone, s.scrape, "shows the metrics in the text format of Prometheus", "", "text"),
 	}
 }
 

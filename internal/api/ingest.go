@@ -2,8 +2,8 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -32,7 +32,7 @@ type incoming struct {
 	Name        string     `json:"name"`
 	Payload     value      `json:"payload"`
 	Context     value      `json:"context"`
-	Meta        object     `json:"meta"`
+	Meta        note       `json:"meta"`
 	Status      string     `json:"status"`
 	ResultKind  string     `json:"result_kind"`
 	ResultURI   string     `json:"result_uri"`
@@ -41,6 +41,10 @@ type incoming struct {
 	Informative *bool      `json:"informative"`
 	CreatedAt   instant    `json:"created_at"`
 }
+
+// informative is what senders mean who do not say whether an event is worth
+// showing.
+var informative = true
 
 // event checks and translates one item; actionable is what the route assumes
 // when the sender does not say.
@@ -66,19 +70,18 @@ func (in *incoming) event(actionable bool) (event.Incoming, error) {
 	default:
 		return event.Incoming{}, event.Errorf(event.Invalid, "result_kind: want data, ref or refs, got %q", in.ResultKind)
 	}
-	if len(payload) > 0 && payload[0] != '{' {
-		// The log keeps objects; a bare value would be lost on the way.
-		payload = slices.Concat(value(`{"value":`), payload, value(`}`))
-	}
 	if in.Actionable == nil {
 		in.Actionable = &actionable
+	}
+	if in.Informative == nil {
+		in.Informative = &informative
 	}
 	return event.Incoming{
 		EventID:     in.EventID,
 		Step:        *step,
 		Type:        event.Type(kind),
 		Status:      in.Status,
-		Payload:     json.RawMessage(payload),
+		Payload:     boxed(json.RawMessage(payload)),
 		Meta:        json.RawMessage(in.Meta),
 		ResultKind:  in.ResultKind,
 		ResultURI:   in.ResultURI,
@@ -165,7 +168,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 func (b *batchBody) report() (event.Report, error) {
 	rep := event.Report{WorkerID: b.WorkerID, Eager: int(b.Eager), Events: make([]event.Incoming, len(b.Events))}
 	if len(b.Events) > maxBatch {
-		return rep, event.Errorf(event.Limit, "%d events in one batch: at most %d are accepted", len(b.Events), maxBatch)
+		return rep, &event.Error{
+			Code: event.Invalid, Message: fmt.Sprintf("%d events in one batch: at most %d are accepted", len(b.Events), maxBatch),
+			Remedy: "send them in several batches",
+		}
 	}
 	if len(b.ExecutionID) == 0 {
 		return rep, event.Errorf(event.Invalid, "execution_id is missing")

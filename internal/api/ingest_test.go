@@ -50,7 +50,7 @@ func TestExecuteUnderstandsEveryGenerationOfClients(t *testing.T) {
 	srv := newServer(t, &apitest.Plane{}, nil)
 	ask(t, srv, "POST", "/api/execute", `{}`).wantError(t, 422, "path or catalog_id")
 	ask(t, srv, "POST", "/api/execute", `{"path":"a","resource_kind":"mcp"}`).wantError(t, 422, "resource_kind")
-	ask(t, srv, "POST", "/api/execute", `{"path":"a","dedup":{"key":"k"}}`).wantError(t, 422, "dedup")
+	ask(t, srv, "POST", "/api/execute", `{"path":"a","dedup":{"key":7}}`).wantError(t, 422, "dedup.key")
 	ask(t, srv, "POST", "/api/execute", `{"path":"a"}`).wantError(t, 404, "Playbook not found: a")
 	ask(t, srv, "POST", "/api/execute", `{"path":"a","version":7}`).wantError(t, 404, "Playbook not found: a version 7")
 	for _, pool := range []string{" ", "a.b", "a b", "x>", "*", strings.Repeat("p", 65)} {
@@ -81,15 +81,15 @@ func TestSingleEventHonoursNamesAliasesAndDefaults(t *testing.T) {
 	}{
 		{
 			"minimal", `{"execution_id":5,"step":"","event_type":"call.done"}`,
-			event.Report{ExecutionID: 5, Events: []event.Incoming{{Type: "call.done", Actionable: &yes}}},
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Type: "call.done", Actionable: &yes, Informative: &yes}}},
 		},
 		{
 			"aliases", `{"execution_id":"5","node_name":"s","name":"call.done","context":{"a":1},"event_id":"77","worker_id":"w"}`,
-			event.Report{ExecutionID: 5, WorkerID: "w", Events: []event.Incoming{{EventID: 77, Step: "s", Type: "call.done", Payload: json.RawMessage(`{"a":1}`), Actionable: &yes}}},
+			event.Report{ExecutionID: 5, WorkerID: "w", Events: []event.Incoming{{EventID: 77, Step: "s", Type: "call.done", Payload: json.RawMessage(`{"a":1}`), Actionable: &yes, Informative: &yes}}},
 		},
 		{
 			"canonical names win", `{"execution_id":5,"node_name":"x","step":"s","name":"x","event_type":"call.done","context":{"a":1},"payload":[2]}`, // a bare value is wrapped
-			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "call.done", Payload: json.RawMessage(`{"value":[2]}`), Actionable: &yes}}},
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "call.done", Payload: json.RawMessage(`{"value":[2]}`), Actionable: &yes, Informative: &yes}}},
 		},
 		{
 			"everything",
@@ -101,12 +101,22 @@ func TestSingleEventHonoursNamesAliasesAndDefaults(t *testing.T) {
 			}}},
 		},
 		{
+			"meta that is no object", `{"execution_id":5,"step":"s","event_type":"e","meta":["m"],"payload":"done"}`,
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{
+				Step: "s", Type: "e", Meta: json.RawMessage(`{"value":["m"]}`), Payload: json.RawMessage(`{"value":"done"}`), Actionable: &yes, Informative: &yes,
+			}}},
+		},
+		{
+			"time with a short zone", `{"execution_id":5,"step":"s","event_type":"e","created_at":"2026-01-02 05:04:05.5+02"}`,
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, Informative: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)}}},
+		},
+		{
 			"time without a zone", `{"execution_id":5,"step":"s","event_type":"e","created_at":"2026-01-02T03:04:05.123456"}`,
-			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, Informative: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
 		},
 		{
 			"time as Python prints it", `{"execution_id":5,"step":"s","event_type":"e","created_at":"2026-01-02 03:04:05.123456"}`,
-			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
+			event.Report{ExecutionID: 5, Events: []event.Incoming{{Step: "s", Type: "e", Actionable: &yes, Informative: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -134,7 +144,7 @@ func TestBatchHonoursItemsAndLimits(t *testing.T) {
 	t.Parallel()
 	var got event.Report
 	srv := newServer(t, recorder(&got), nil)
-	no := false
+	yes, no := true, false
 	ask(t, srv, "POST", "/api/events/batch", `{"execution_id":"5","worker_id":"w","eager":3,"events":[
 		{"step":"s","name":"call.done","payload":{"a":1},"event_id":"7","status":"COMPLETED","meta":{"k":1},"created_at":"2026-01-02T03:04:05Z"},
 		{"step":"s","event_type":"command.completed"}]}`).want(t, 200,
@@ -142,8 +152,8 @@ func TestBatchHonoursItemsAndLimits(t *testing.T) {
 			{"event_id":9,"execution_id":5,"node_id":"s","node_name":"s","action":"noop","context":{"tool_config":null,"args":null,"render_context":null},
 			 "meta":{"command_id":"","step":"","tool_kind":"","attempt":0,"max_attempts":0,"execution_id":"0","catalog_id":"0","actionable":false}}]}`)
 	want := event.Report{ExecutionID: 5, WorkerID: "w", Eager: 3, Events: []event.Incoming{
-		{EventID: 7, Step: "s", Type: "call.done", Payload: json.RawMessage(`{"a":1}`), Status: "COMPLETED", Meta: json.RawMessage(`{"k":1}`), Actionable: &no, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
-		{Step: "s", Type: "command.completed", Actionable: &no},
+		{EventID: 7, Step: "s", Type: "call.done", Payload: json.RawMessage(`{"a":1}`), Status: "COMPLETED", Meta: json.RawMessage(`{"k":1}`), Actionable: &no, Informative: &yes, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		{Step: "s", Type: "command.completed", Actionable: &no, Informative: &yes},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
@@ -157,9 +167,8 @@ func TestBatchHonoursItemsAndLimits(t *testing.T) {
 	ask(t, srv, "POST", "/api/events/batch", `{"events":[`+item+`]}`).wantError(t, 422, "execution_id is missing")
 	ask(t, srv, "POST", "/api/events/batch", `{"execution_id":1,"events":[`+item+`,{"step":"s"}]}`).wantError(t, 422, "events[1]: event_type is missing")
 	ask(t, srv, "POST", "/api/events/batch", `{"execution_id":1,"events":[{"event_type":"e"}]}`).wantError(t, 422, "step is missing")
-	ask(t, srv, "POST", "/api/events/batch", `{"execution_id":1,"events":[`+strings.Repeat(item+",", 1000)+item+`]}`).wantError(t, 413, "at most 1000")
+	ask(t, srv, "POST", "/api/events/batch", `{"execution_id":1,"events":[`+strings.Repeat(item+",", 1000)+item+`]}`).wantError(t, 422, "at most 1000")
 	ask(t, srv, "POST", "/api/events", `{"step":"s","event_type":"e"}`).wantError(t, 422, "execution_id is missing")
-	ask(t, srv, "POST", "/api/events", `{"execution_id":1,"step":"s","event_type":"e","meta":5}`).wantError(t, 422, "want a JSON object")
 	ask(t, srv, "POST", "/api/events", `{"execution_id":1,"step":"s","event_type":"e","created_at":"yesterday"}`).wantError(t, 422, "RFC 3339")
 	ask(t, srv, "POST", "/api/events", `{"execution_id":1,"step":"s","event_type":"e","result_kind":"x"}`).wantError(t, 422, "result_kind")
 	ask(t, newServer(t, &apitest.Plane{}, nil), "POST", "/api/events", `{"execution_id":404,"step":"s","event_type":"e"}`).wantError(t, 404, "Execution not found: 404")
@@ -280,7 +289,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	paths := []string{
 		"/api/catalog/register", "/api/catalog/list", "/api/catalog/resource", "/api/execute", "/api/events", "/api/events/batch",
-		"/api/commands/1/claim", "/api/commands/1/heartbeat", "/api/commands/heartbeat", "/api/commands/1/release", "/api/executions/1/cancel",
+		"/api/commands/1/claim", "/api/commands/claim", "/api/executions/1/finalize", "/api/executions/cleanup", "/api/commands/1/heartbeat", "/api/commands/heartbeat", "/api/commands/1/release", "/api/executions/1/cancel",
 	}
 	h := fuzzHandler(f)
 	f.Fuzz(func(t *testing.T, body string) {

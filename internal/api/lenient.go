@@ -1,10 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +46,27 @@ func (o *object) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("want a JSON object, got %s", jsonKind(b))
 	}
 	return nil
+}
+
+// note is JSON that should be an object. Of anything else one is made, so that
+// what the sender meant to say is kept; null counts as absent.
+type note json.RawMessage
+
+func (n *note) UnmarshalJSON(b []byte) error {
+	*n = nil
+	if string(b) != "null" {
+		*n = note(boxed(bytes.Clone(b)))
+	}
+	return nil
+}
+
+// boxed is raw itself when it is an object, and an object around it when not:
+// the log keeps objects, and a bare value would be lost on the way.
+func boxed(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || raw[0] == '{' {
+		return raw
+	}
+	return slices.Concat([]byte(`{"value":`), raw, []byte(`}`))
 }
 
 // value is any JSON; null counts as absent, so that an alias can stand in.
@@ -86,13 +110,27 @@ func (t *instant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("want an RFC 3339 time, got %s", jsonKind(b))
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
-		if parsed, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
-			*t = instant(parsed.UTC())
-			return nil
+	parsed, err := parseInstant(s)
+	if err != nil {
+		return err
+	}
+	*t = instant(parsed)
+	return nil
+}
+
+// instantLayouts are the ways clients write a moment; without a zone it is UTC.
+var instantLayouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+	time.DateOnly,
+}
+
+func parseInstant(s string) (time.Time, error) {
+	for _, layout := range instantLayouts {
+		if t, err := time.Parse(layout, strings.Replace(strings.TrimSpace(s), " ", "T", 1)); err == nil {
+			return t.UTC(), nil
 		}
 	}
-	return fmt.Errorf("want an RFC 3339 time, got %q", s)
+	return time.Time{}, fmt.Errorf("want an RFC 3339 time, got %q", s)
 }
 
 // count is a number of commands asked for; true means one.
@@ -161,6 +199,45 @@ func (q *query) number(name string, def, low, high int64) int64 {
 		return def
 	}
 	return min(n, high)
+}
+
+// clamped reads an integer and cuts it to [low, high].
+func (q *query) clamped(name string, def, low, high int64) int64 {
+	s := q.Get(name)
+	if s == "" {
+		return def
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // of a number out of range the nearest one is returned
+		q.fail(name, "an integer")
+		return def
+	}
+	return max(low, min(n, high))
+}
+
+// either reads the parameter that goes by two names; the first counts.
+func (q *query) either(name, alias string) string {
+	if v := q.Get(name); v != "" {
+		return v
+	}
+	return q.Get(alias)
+}
+
+// instant reads a moment. The plus of a zone that was not escaped arrives as a
+// blank and is put back.
+func (q *query) instant(name string) time.Time {
+	s := strings.TrimSpace(q.Get(name))
+	if s == "" {
+		return time.Time{}
+	}
+	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
+		s = s[:i] + "+" + s[i+1:]
+	}
+	t, err := parseInstant(s)
+	if err != nil {
+		q.fail(name, "an RFC 3339 time")
+	}
+	return t
 }
 
 func (q *query) flag(name string, def bool) bool {

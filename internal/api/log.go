@@ -28,6 +28,7 @@ type selection struct {
 	after     int64 // position the client is at
 	since     event.ID
 	eventType event.Type
+	calls     bool // derived calls count as calls
 }
 
 func selectionOf(q *query) selection {
@@ -61,13 +62,19 @@ func (sel selection) pagination(total int64) *pagination {
 	return &pagination{sel.page, sel.size, total, pages, sel.page < pages, sel.page > 1}
 }
 
+// tailPagination describes the end of a log as the last of its pages.
+func tailPagination(total int64) *pagination {
+	pages := (total + tailEvents - 1) / tailEvents
+	return &pagination{max(1, pages), tailEvents, total, pages, false, total > tailEvents}
+}
+
 // selectEvents reads the events sel asks for, oldest first: the tail of the log
 // when it asks for nothing in particular, and a page with its numbers otherwise.
 func (s *Server) selectEvents(ctx context.Context, x store.Execution, sel selection) ([]event.Event, *pagination, error) {
 	id := x.ExecutionID
 	if !sel.paged && !sel.narrowed() {
 		events, err := s.opt.Plane.Events(ctx, id, max(0, x.LastSeq-tailEvents), tailEvents)
-		return events, nil, err
+		return events, tailPagination(x.LastSeq), err
 	}
 	base, err := s.seqOf(ctx, x, sel.since)
 	if err != nil {
@@ -76,7 +83,7 @@ func (s *Server) selectEvents(ctx context.Context, x store.Execution, sel select
 	base = max(base, sel.after)
 	skip := (sel.page - 1) * sel.size
 	if sel.eventType != "" {
-		events, total, err := s.filter(ctx, id, base, sel.eventType, skip, sel.size)
+		events, total, err := s.filter(ctx, id, base, sel.wants(), skip, sel.size)
 		return events, sel.pagination(total), err
 	}
 	events, err := s.opt.Plane.Events(ctx, id, base+skip, int(sel.size))
@@ -109,9 +116,21 @@ func (s *Server) seqOf(ctx context.Context, x store.Execution, id event.ID) (int
 	return below, nil
 }
 
-// filter walks the log behind base, counts the events of one type and returns
-// the wanted window of them.
-func (s *Server) filter(ctx context.Context, id event.ID, base int64, t event.Type, skip, size int64) ([]event.Event, int64, error) {
+// wants tells of the events of a log, in order, which are of the type asked for.
+func (sel selection) wants() func(*event.Event) bool {
+	reported := calls{}
+	return func(e *event.Event) bool {
+		if !sel.calls || sel.eventType != event.CallDone {
+			return e.Type.Canonical() == sel.eventType
+		}
+		_, derived := reported.derived(e)
+		return derived || e.Type.Canonical() == event.CallDone
+	}
+}
+
+// filter walks the log behind base, counts the events that are wanted and
+// returns a window of them.
+func (s *Server) filter(ctx context.Context, id event.ID, base int64, wanted func(*event.Event) bool, skip, size int64) ([]event.Event, int64, error) {
 	var found []event.Event
 	var total int64
 	for {
@@ -120,7 +139,7 @@ func (s *Server) filter(ctx context.Context, id event.ID, base int64, t event.Ty
 			return nil, 0, err
 		}
 		for i := range chunk {
-			if chunk[i].Type.Canonical() != t {
+			if !wanted(&chunk[i]) {
 				continue
 			}
 			if total >= skip && int64(len(found)) < size {
@@ -158,6 +177,9 @@ func (s *Server) executionEvents(w http.ResponseWriter, r *http.Request) error {
 		events, pages, err = s.selectEvents(r.Context(), x, sel)
 	} else {
 		events, err = s.opt.Plane.Events(r.Context(), x.ExecutionID, after, int(limit))
+		if after == 0 {
+			pages = selection{page: 1, size: limit}.pagination(x.LastSeq)
+		}
 	}
 	if err != nil {
 		return err
@@ -165,19 +187,19 @@ func (s *Server) executionEvents(w http.ResponseWriter, r *http.Request) error {
 	if n := len(events); n > 0 {
 		after = events[n-1].Seq
 	}
-	if !sel.paged && pages != nil && !pages.HasNext {
+	if !sel.paged && sel.narrowed() && !pages.HasNext {
 		after = max(after, x.LastSeq) // what follows was looked at and not wanted
 	}
-	return writeLog(w, x, events, after, pages)
+	return s.writeLog(w, x, events, after, pages)
 }
 
 // writeLog answers with events and where to go on: next_after is the position
 // to ask for next, has_more whether anything is known to stand behind it.
-func writeLog(w http.ResponseWriter, x store.Execution, events []event.Event, after int64, pages *pagination) error {
+func (s *Server) writeLog(w http.ResponseWriter, x store.Execution, events []event.Event, after int64, pages *pagination) error {
 	b := append(make([]byte, 0, 512*(len(events)+1)), `{"execution_id":`...)
-	b = strconv.AppendInt(b, int64(x.ExecutionID), 10)
+	b = s.ids.append(b, x.ExecutionID)
 	b = append(b, `,"events":`...)
-	b = appendEvents(b, events)
+	b = s.ids.appendEvents(b, events)
 	b = append(b, `,"last_seq":`...)
 	b = strconv.AppendInt(b, max(x.LastSeq, after), 10)
 	b = append(b, `,"next_after":`...)

@@ -55,7 +55,8 @@ function choose(id) {
 const TYPES = ["playbook_started", "playbook.completed", "playbook.failed", "playbook.cancelled", "step.enter", "step.exit",
   "step.skipped", "step.failed", "loop.done", "next.evaluated", "ctx.updated", "command.issued", "command.claimed",
   "command.started", "command.completed", "command.failed", "command.cancelled", "command.released", "command.parked",
-  "timer.set", "timer.fired", "child.issued", "frame.committed", "call.done", "call.error"];
+  "timer.set", "timer.fired", "child.issued", "frame.committed", "call.done", "call.error", "step.reused",
+  "rerun.prepared", "subscription.message.deduplicated"];
 
 async function showSteps(id, body) {
   try {

@@ -31,6 +31,8 @@ type Catalog interface {
 	Register(ctx context.Context, r control.RegisterRequest) (control.Registration, error)
 	Entry(ctx context.Context, ref control.EntryRef) (store.Entry, error)
 	Entries(ctx context.Context, f store.EntryFilter) ([]store.Entry, error)
+	RemoveEntries(ctx context.Context, path string, version int) ([]store.Entry, error)
+	RestoreEntries(ctx context.Context, path string, version int) ([]store.Entry, error)
 }
 
 // Commands is the side workers talk to.
@@ -45,7 +47,11 @@ type Commands interface {
 // Executions starts, stops and shows executions.
 type Executions interface {
 	Execute(ctx context.Context, r control.ExecuteRequest) (control.ExecuteAnswer, error)
+	ExecuteBatch(ctx context.Context, requests []control.ExecuteRequest) []control.BatchResult
+	Rerun(ctx context.Context, id event.ID, r control.RerunRequest) (control.ExecuteAnswer, error)
 	Cancel(ctx context.Context, id event.ID, r control.CancelRequest) (control.CancelAnswer, error)
+	Finalize(ctx context.Context, id event.ID, r control.FinalizeRequest) (control.FinalizeAnswer, error)
+	Cleanup(ctx context.Context, r control.CleanupRequest) (control.CleanupAnswer, error)
 	Execution(ctx context.Context, id event.ID) (store.Execution, error)
 	Executions(ctx context.Context, f store.ExecutionFilter) ([]store.Execution, error)
 	Events(ctx context.Context, id event.ID, after int64, limit int) ([]event.Event, error)

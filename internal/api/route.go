@@ -88,7 +88,11 @@ func (s *Server) allowed(r *http.Request) []string {
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		probe := *r
 		probe.Method = m
-		if _, pattern := s.mux.Handler(&probe); pattern != "/" && pattern != "" {
+		_, pattern := s.mux.Handler(&probe)
+		if _, ok := uiSchemaPath(r.URL.Path); pattern == "GET "+uiSchemaPattern && !ok {
+			continue // it matches what means nothing
+		}
+		if pattern != "/" && pattern != "" {
 			list = append(list, m)
 		}
 	}

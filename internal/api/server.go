@@ -13,6 +13,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 const (
@@ -47,8 +50,21 @@ type Options struct {
 	// Authorize decides whether a request may act in the role its route needs,
 	// answering with an Unauthorized or Forbidden error; nil allows everything.
 	Authorize func(r *http.Request, need Role) error
+	// InternalToken is what callers of the internal routes must present; without
+	// one these routes are closed.
+	InternalToken string
+	// StringIDs writes the ids in answers about executions as strings, for pages
+	// that cannot hold them as numbers.
+	StringIDs bool
 	// MaxStreams bounds the open event streams; 4096 when 0.
 	MaxStreams int
+	// Metrics are counted into and shown; those of the Plane should be the same.
+	Metrics *obs.Metrics
+	// DisableMetrics hides them.
+	DisableMetrics bool
+	// ShardIndex and ShardCount are what this server says of its own place among
+	// others; without a count it is that of the store.
+	ShardIndex, ShardCount int
 	// Clock is time.Now when nil.
 	Clock func() time.Time
 }
@@ -69,15 +85,22 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Metrics == nil {
+		o.Metrics = control.NewMetrics(o.Version)
+	}
 	return o
 }
 
 // Server answers the HTTP API on behalf of a Plane.
 type Server struct {
-	opt     Options
-	mux     *http.ServeMux
-	handler http.Handler
-	streams chan struct{} // one token per open stream
+	opt      Options
+	ids      idForm // of answers about executions
+	mux      *http.ServeMux
+	handler  http.Handler
+	streams  chan struct{} // one token per open stream
+	began    time.Time
+	machine  *obs.Machine
+	requests obs.Requests
 
 	stopOnce sync.Once
 	stopping chan struct{} // closed when streams must end
@@ -92,10 +115,13 @@ func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		opt:      o,
+		ids:      idForm(o.StringIDs),
 		mux:      http.NewServeMux(),
 		streams:  make(chan struct{}, o.MaxStreams),
 		stopping: make(chan struct{}),
 	}
+	s.began, s.machine = o.Clock(), obs.NewMachine("/proc", o.Clock)
+	s.requests = o.Metrics.Requests(writes(s.routes()))
 	for _, rt := range s.routes() {
 		s.mux.Handle(rt.Method+" "+rt.Pattern, s.serve(rt))
 	}

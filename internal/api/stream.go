@@ -132,7 +132,7 @@ func (t *tail) copy(ctx context.Context) error {
 			return err
 		}
 		for i := range events {
-			t.buf = appendFrame(t.buf, &events[i])
+			t.buf = appendFrame(t.buf, &events[i], t.server.ids)
 			t.after = events[i].Seq
 			t.final = t.final || events[i].Type.IsTerminal()
 			if len(t.buf) >= frameBytes {
@@ -150,14 +150,14 @@ func (t *tail) copy(ctx context.Context) error {
 // appendFrame writes one event as a server-sent event. A line break would end
 // the frame's data, and in JSON it can only stand between tokens, so it may
 // become a blank.
-func appendFrame(b []byte, e *event.Event) []byte {
+func appendFrame(b []byte, e *event.Event, ids idForm) []byte {
 	b = append(b, "id: "...)
 	b = strconv.AppendInt(b, e.Seq, 10)
 	b = append(b, "\nevent: "...)
 	b = append(b, oneLine.Replace(string(e.Type))...)
 	b = append(b, "\ndata: "...)
 	at := len(b)
-	b = appendEvent(b, e)
+	b = ids.appendEvent(b, e)
 	for i := at; i < len(b); i++ {
 		if b[i] == '\n' || b[i] == '\r' {
 			b[i] = ' '
@@ -175,13 +175,13 @@ func (t *tail) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.buf = appendEnd(t.buf, x)
+	t.buf = appendEnd(t.buf, x, t.server.ids)
 	return t.flush()
 }
 
-func appendEnd(b []byte, x store.Execution) []byte {
+func appendEnd(b []byte, x store.Execution, ids idForm) []byte {
 	b = append(b, "event: end\ndata: {\"execution_id\":"...)
-	b = strconv.AppendInt(b, int64(x.ExecutionID), 10)
+	b = ids.append(b, x.ExecutionID)
 	b = append(b, `,"status":`...)
 	b = appendString(b, x.Status)
 	b = append(b, `,"error":`...)

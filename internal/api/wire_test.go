@@ -46,6 +46,11 @@ func ask(t *testing.T, srv *httptest.Server, method, path, body string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return do(t, srv, req)
+}
+
+func do(t *testing.T, srv *httptest.Server, req *http.Request) answer {
+	t.Helper()
 	resp, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -105,4 +110,14 @@ func (a answer) field(t *testing.T, name string) any {
 		t.Fatalf("not an object: %s", a.body)
 	}
 	return m[name]
+}
+
+// object is a JSON object with one member that is text.
+func object(t *testing.T, name, text string) string {
+	t.Helper()
+	b, err := json.Marshal(map[string]string{name: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

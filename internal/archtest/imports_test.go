@@ -38,13 +38,14 @@ var may = map[string][]string{
 	"internal/snowflake": {"internal/event"},
 	"internal/redact":    {},
 	"internal/obs":       {},
+	"internal/failpoint": {"internal/event"},
 
 	// Contracts and their drivers. No driver knows another.
 	"internal/store":             {"internal/event"},
 	"internal/store/groupcommit": {"internal/event"},
 	"internal/store/memstore":    {"internal/event", "internal/store", "internal/store/groupcommit"},
-	"internal/store/sqlite":      {"internal/event", "internal/store", "internal/store/groupcommit"},
-	"internal/store/postgres":    {"internal/event", "internal/store", "internal/store/groupcommit"},
+	"internal/store/sqlite":      {"internal/event", "internal/failpoint", "internal/store", "internal/store/groupcommit"},
+	"internal/store/postgres":    {"internal/event", "internal/failpoint", "internal/store", "internal/store/groupcommit"},
 	"internal/store/storetest":   {"internal/event", "internal/store", "internal/store/memstore"}, // the model it compares with
 	"internal/bus":               {"internal/event"},
 	"internal/bus/membus":        {"internal/event", "internal/bus"},
@@ -56,7 +57,7 @@ var may = map[string][]string{
 
 	// The control plane and its edges.
 	"internal/control": {
-		"internal/bus", "internal/engine", "internal/event", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/jinja", "internal/obs", "internal/playbook",
 		"internal/redact", "internal/replay", "internal/scope", "internal/snowflake", "internal/store",
 	},
 	"internal/secret": {"internal/event", "internal/store"},
@@ -71,16 +72,16 @@ var may = map[string][]string{
 
 	// The worker's side.
 	"internal/pipeline": {"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/tool"},
-	"internal/worker":   {"client", "internal/bus", "internal/event", "internal/obs", "internal/secret", "internal/tool"},
+	"internal/worker":   {"client", "internal/bus", "internal/event", "internal/failpoint", "internal/obs", "internal/secret", "internal/tool"},
 
 	// Putting a process together, and what a person types.
 	"internal/node": {
-		"client", "internal/api", "internal/auth", "internal/bus", "internal/bus/*", "internal/control", "internal/event",
+		"client", "internal/api", "internal/auth", "internal/bus", "internal/bus/*", "internal/control", "internal/event", "internal/failpoint",
 		"internal/obs", "internal/pipeline", "internal/result", "internal/secret", "internal/snowflake", "internal/source",
 		"internal/store", "internal/store/*", "internal/tool", "internal/tool/*", "internal/worker", "web",
 	},
 	"internal/cli": {
-		"client", "internal/control", "internal/event", "internal/jinja", "internal/node", "internal/obs", "internal/playbook",
+		"client", "internal/control", "internal/event", "internal/failpoint", "internal/jinja", "internal/node", "internal/obs", "internal/playbook",
 		"internal/replay", "internal/scope", "internal/snowflake",
 	},
 
@@ -90,6 +91,7 @@ var may = map[string][]string{
 	"internal/testkit/*":  {"client", "internal/*", "internal/*/*"},
 	"internal/e2e":        {"client", "internal/*", "internal/*/*"},
 	"internal/behaviour":  {},
+	"internal/wire":       {},
 	"internal/simulation": {},
 	"internal/mutants":    {},
 	"internal/bench":      {"client", "internal/*", "internal/*/*"},

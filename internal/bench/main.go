@@ -22,7 +22,8 @@ import (
 func main() {
 	backends := flag.String("backends", "sqlite,postgres", "comma-separated")
 	seconds := flag.Float64("seconds", 3, "length of each saturation run")
-	only := flag.String("only", "", "run one workload: single, idle, chain or loop")
+	only := flag.String("only", "", "run one workload: single, idle, chain, loop, batch, ingest or stored")
+	past := flag.Int("past", 1_000_000, "executions stored before list, status and claim are measured, with 20 events each")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -37,16 +38,16 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	node.TuneMemory()
-	if err := run(strings.Split(*backends, ","), *only, time.Duration(*seconds*float64(time.Second))); err != nil {
+	if err := run(strings.Split(*backends, ","), *only, *past, time.Duration(*seconds*float64(time.Second))); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(backends []string, only string, d time.Duration) error {
+func run(backends []string, only string, past int, d time.Duration) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	for _, name := range backends {
-		if err := benchBackend(context.Background(), out, name, only, d); err != nil {
+		if err := benchBackend(context.Background(), out, name, only, past, d); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -57,7 +58,7 @@ func run(backends []string, only string, d time.Duration) error {
 // batches of 100.
 type raw struct{ commits, rows float64 }
 
-func benchBackend(ctx context.Context, out *tabwriter.Writer, name, only string, d time.Duration) error {
+func benchBackend(ctx context.Context, out *tabwriter.Writer, name, only string, past int, d time.Duration) error {
 	dir, err := os.MkdirTemp("", "noetl-bench-")
 	if err != nil {
 		return err
@@ -83,6 +84,6 @@ func benchBackend(ctx context.Context, out *tabwriter.Writer, name, only string,
 	}
 	fmt.Fprintf(out, "%s raw:\t%.0f durable single-row commits/s\t%.0f rows/s in batches of 100\n", name, base.commits, base.rows)
 	_ = out.Flush()
-	b := &bench{name: name, dir: dir, dsn: dsn, base: base, length: d, only: only, out: out}
+	b := &bench{name: name, dir: dir, dsn: dsn, base: base, length: d, only: only, past: past, out: out}
 	return b.all(ctx)
 }

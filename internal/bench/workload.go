@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -30,34 +29,33 @@ type bench struct {
 	base   raw
 	length time.Duration
 	only   string // name of the one workload to run; "" = all
+	past   int    // executions stored before the questions are asked
 	out    *tabwriter.Writer
 	node   *node.Node
 }
 
 func (b *bench) all(ctx context.Context) error {
-	n, err := node.Start(ctx, node.Options{DataDir: filepath.Join(b.dir, "node"), DatabaseURL: b.dsn, Slots: inFlight + 1})
-	if err != nil {
+	if err := b.start(ctx); err != nil {
 		return err
 	}
-	b.node = n
 	ran := false
 	for _, w := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"single", b.single}, {"idle", b.chainIdle}, {"chain", b.chainLoaded}, {"loop", b.loops}} {
+	}{{"single", b.single}, {"idle", b.chainIdle}, {"chain", b.chainLoaded}, {"loop", b.loops}, {"batch", b.batches}, {"ingest", b.ingest}, {"stored", b.stored}} {
 		if b.only != "" && b.only != w.name {
 			continue
 		}
 		ran = true
 		if err := w.run(ctx); err != nil {
-			_ = n.Stop()
+			_ = b.node.Stop()
 			return err
 		}
 	}
-	if err := n.Stop(); err != nil || ran {
+	if err := b.node.Stop(); err != nil || ran {
 		return err
 	}
-	return fmt.Errorf("unknown workload %q (single, idle, chain, loop)", b.only)
+	return fmt.Errorf("unknown workload %q (single, idle, chain, loop, batch, ingest, stored)", b.only)
 }
 
 func (b *bench) register(ctx context.Context, src string) (event.ID, error) {

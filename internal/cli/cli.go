@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/playbook"
 )
 
@@ -43,11 +44,15 @@ type commands struct {
 	Worker   workerCommand   `cmd:"" help:"Run commands for a server, over NATS and HTTP."`
 	Register registerCommand `cmd:"" help:"Store playbooks in a server's catalog."`
 	Execute  executeCommand  `cmd:"" help:"Start a registered playbook on a server."`
+	Rerun    rerunCommand    `cmd:"" help:"Run an execution again, all of it or from a step on."`
 	Status   statusCommand   `cmd:"" help:"Show how an execution stands."`
 	List     listCommand     `cmd:"" help:"List executions, or the catalog."`
 	Explain  explainCommand  `cmd:"" help:"Say how the steps of an execution stand, what they wait for, and why it went where it went."`
 	Events   eventsCommand   `cmd:"" help:"Show an execution's log."`
 	Cancel   cancelCommand   `cmd:"" help:"Cancel an execution."`
+	Workers  workersCommand  `cmd:"" aliases:"pools" help:"List the workers a server knows."`
+	DB       dbCommand       `cmd:"" name:"db" help:"Check and mend what is stored."`
+	Sweeps   sweepsCommand   `cmd:"" help:"Tell what waits too long on a server and what becomes of it."`
 	Validate validateCommand `cmd:"" help:"Check playbook files without running them."`
 	Schema   schemaCommand   `cmd:"" help:"Print the JSON Schema of the playbook language, for editors."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
@@ -91,6 +96,9 @@ func Main(ctx context.Context, args []string, env *Env) int {
 	if err != nil {
 		fmt.Fprintf(env.Stderr, "noetl: %v\nRun \"noetl --help\" for the commands.\n", err)
 		return ExitInvalid
+	}
+	if err := failpoint.Configure(os.Getenv("NOETL_FAILPOINTS")); err != nil {
+		return exitCode(err, env)
 	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	return exitCode(kctx.Run(env), env)

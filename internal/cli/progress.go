@@ -67,6 +67,8 @@ func (p *progress) apply(e event.Event) {
 	case event.StepSkipped:
 		p.line(e.NodeName).began = e.CreatedAt
 		p.ended(e.NodeName, event.StatusSkipped, "", e.CreatedAt)
+	case event.StepReused:
+		p.reused(e)
 	}
 	p.draw(e.CreatedAt)
 }

@@ -205,6 +205,14 @@ type listCommand struct {
 	Path   string `help:"Only paths that contain this." placeholder:"TEXT"`
 	Limit  int    `help:"At most this many." default:"50" placeholder:"N"`
 	JSON   bool   `short:"j" help:"Print JSON."`
+
+	PathPrefix    string    `help:"Only executions whose path begins with this." placeholder:"TEXT"`
+	Pool          string    `help:"Only executions of this worker pool." placeholder:"NAME"`
+	Parent        event.ID  `help:"Only executions this one started." placeholder:"ID"`
+	Catalog       event.ID  `name:"catalog-id" help:"Only executions of this catalog entry." placeholder:"ID"`
+	StartedAfter  time.Time `help:"Only executions started at or after this time, as 2026-01-02T15:04:05Z." placeholder:"TIME"`
+	StartedBefore time.Time `help:"Only executions started before this time." placeholder:"TIME"`
+	Before        event.ID  `help:"Go on below this execution: the last one of the page before." placeholder:"ID"`
 }
 
 // Run prints a table, newest first.
@@ -230,7 +238,10 @@ func (c *listCommand) Run(ctx context.Context, env *Env) error {
 		}
 		return w.Flush()
 	}
-	rows, err := cl.Executions(ctx, client.ExecutionFilter{Status: strings.ToUpper(c.Status), Path: c.Path, Limit: c.Limit})
+	rows, err := cl.Executions(ctx, client.ExecutionFilter{
+		Status: strings.ToUpper(c.Status), Path: c.Path, PathPrefix: c.PathPrefix, Pool: c.Pool, ParentID: c.Parent, CatalogID: c.Catalog,
+		StartedAfter: c.StartedAfter, StartedBefore: c.StartedBefore, Before: c.Before, Limit: c.Limit,
+	})
 	if err != nil {
 		return err
 	}

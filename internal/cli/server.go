@@ -27,13 +27,21 @@ type serverCommand struct {
 	MaxAttempts int           `help:"How often a command whose worker is lost is given to another." default:"3" env:"NOETL_COMMAND_MAX_ATTEMPTS" placeholder:"N"`
 	TemplateEnv []string      `help:"Variables that templates of a workload may read as env.NAME." env:"NOETL_TEMPLATE_ENV" placeholder:"NAME,…"`
 	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE"`
+	StringIDs   bool          `name:"string-ids" help:"Write the ids of executions as strings in answers, for pages that cannot hold the numbers." env:"NOETL_STRING_IDS"`
 	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
+	stallFlags
+	publicationFlags
+	observationFlags
+	shardFlags
 }
 
 // Run serves until the process is told to stop, then drains.
 func (c *serverCommand) Run(ctx context.Context, env *Env) error {
+	if err := refuseBlank(publicationSettings...); err != nil {
+		return err
+	}
 	if err := refuseBlank("NOETL_HOST", "NOETL_PORT", "NOETL_DATA_DIR", "NOETL_DATABASE_URL", "NATS_URL",
-		"NOETL_NATS_LISTEN", "NOETL_PUBLIC_SERVER_URL", "NOETL_COMMAND_LEASE", "NOETL_SERVER_MACHINE_ID"); err != nil {
+		"NOETL_NATS_LISTEN", "NOETL_PUBLIC_SERVER_URL", "NOETL_COMMAND_LEASE", "NOETL_SERVER_MACHINE_ID", "NOETL_STRING_IDS"); err != nil {
 		return err
 	}
 	listen, err := c.address()
@@ -46,6 +54,25 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if c.MaxAttempts < 1 {
 		return invalidf("--max-attempts %d: a command must be tried at least once", c.MaxAttempts)
 	}
+	stall, err := c.stallFlags.options()
+	if err != nil {
+		return err
+	}
+	if err := refuseBlank(observationSettings...); err != nil {
+		return err
+	}
+	observation, err := c.observationFlags.options()
+	if err != nil {
+		return err
+	}
+	publication, err := c.publicationFlags.options()
+	if err != nil {
+		return err
+	}
+	databases, err := c.postgres()
+	if err != nil {
+		return err
+	}
 	host, _ := os.Hostname()
 	machine, err := snowflake.MachineID(os.Getenv("NOETL_SERVER_MACHINE_ID"), host)
 	if err != nil {
@@ -53,9 +80,9 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	}
 	node.TuneMemory()
 	n, err := node.Start(ctx, node.Options{
-		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
+		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, Postgres: databases, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
 		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
-		TemplateEnv: environ(c.TemplateEnv), Version: Version, Logger: serverLog(env, c.Verbose),
+		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {
 		return err
@@ -76,7 +103,10 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 // backends says in a few words what the node stands on.
 func (c *serverCommand) backends() string {
 	db, broker := "SQLite in "+c.DataDir, "embedded NATS"
-	if c.DatabaseURL != "" {
+	switch {
+	case c.Shards != "":
+		db = fmt.Sprintf("PostgreSQL, %d shards", strings.Count(c.Shards, ",")+1)
+	case c.DatabaseURL != "" || c.ClusterDSN != "" || os.Getenv("POSTGRES_HOST") != "":
 		db = "PostgreSQL"
 	}
 	if c.NATSURL != "" {

@@ -34,7 +34,7 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 	node.TuneMemory()
 	w, err := node.StartWorker(ctx, node.WorkerOptions{
 		ID: id, ServerURL: c.ServerURL, NATSURL: c.NATSURL, Pools: c.Pools, Slots: c.Slots,
-		Heartbeat: c.Heartbeat, Drain: c.Drain, Logger: serverLog(env, c.Verbose),
+		Heartbeat: c.Heartbeat, Drain: c.Drain, Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {
 		return err

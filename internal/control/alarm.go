@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 )
 
 // alarmsKept bounds the timers that ring on time; others wait for the sweep.
@@ -76,6 +77,7 @@ func (p *Plane) ring(ctx context.Context) {
 	for {
 		ids, next := p.alarms.due(p.now())
 		for _, id := range ids {
+			_ = failpoint.Hit(failpoint.TimerBefore)
 			_ = p.tell(id, &alarmInput{newTicket()}) // a full mailbox decides anyway
 		}
 		pause := p.o.Sweep

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
@@ -34,7 +35,7 @@ type CancelAnswer struct {
 // Cancel ends an execution: commands nobody runs end at once, workers are told
 // to stop the others. Invalid when it has ended already, NotFound when unknown.
 func (p *Plane) Cancel(ctx context.Context, id event.ID, r CancelRequest) (CancelAnswer, error) {
-	c := cascade{p: p, r: r, seen: make(map[event.ID]bool)}
+	c := cascade{p: p, r: r, since: p.now(), seen: make(map[event.ID]bool)}
 	ended := p.cancelOne(ctx, id, r)
 	switch {
 	case ended == nil:
@@ -67,8 +68,9 @@ func (p *Plane) cancelOne(ctx context.Context, id event.ID, r CancelRequest) err
 
 type cancelInput struct {
 	ticket
-	r        CancelRequest
-	children []engine.Child // that were waited for
+	r           CancelRequest
+	silentSince time.Time      // when set, only if nothing was written since
+	children    []engine.Child // that were waited for
 }
 
 func (in *cancelInput) apply(_ context.Context, ps *pass) error {
@@ -77,6 +79,9 @@ func (in *cancelInput) apply(_ context.Context, ps *pass) error {
 			Code: event.Invalid, Reason: "already_ended", Err: errEnded,
 			Message: "Cannot cancel execution in " + ps.state.Summary().Status + " state",
 		}
+	}
+	if !in.silentSince.IsZero() && !ps.state.Summary().UpdatedAt.Before(in.silentSince) {
+		return errAwake
 	}
 	in.children = ps.state.Children()
 	for _, e := range engine.Cancel(ps.state, in.r.Reason, in.r.By, ps.env) {
@@ -98,6 +103,7 @@ func (in *cancelInput) settle(ps *pass) {
 type cascade struct {
 	p         *Plane
 	r         CancelRequest
+	since     time.Time // when it began
 	seen      map[event.ID]bool
 	cancelled []event.ID
 }
@@ -126,14 +132,22 @@ func (c *cascade) children(ctx context.Context, parent event.ID, depth int) erro
 // child cancels one execution and what it started. One that ended may still
 // have children that run.
 func (c *cascade) child(ctx context.Context, row *store.Execution, depth int) error {
+	id, ended := row.ExecutionID, *row
+	stopped := false
 	if !event.IsFinal(row.Status) {
-		err := c.p.cancelOne(ctx, row.ExecutionID, c.r)
-		switch {
-		case err == nil:
-			c.cancelled = append(c.cancelled, row.ExecutionID)
-		case !errors.Is(err, errEnded):
-			return fmt.Errorf("cancel child execution %s: %w", row.ExecutionID, err)
+		err := c.p.cancelOne(ctx, id, c.r)
+		switch stopped = err == nil; {
+		case errors.Is(err, errEnded):
+			if ended, err = c.p.Execution(ctx, id); err != nil {
+				return err
+			}
+		case err != nil:
+			return fmt.Errorf("cancel child execution %s: %w", id, err)
 		}
 	}
-	return c.children(ctx, row.ExecutionID, depth+1)
+	// One that its parent's end cancelled before we came is part of it too.
+	if stopped || ended.Status == event.StatusCancelled && ended.EndedAt.After(c.since) {
+		c.cancelled = append(c.cancelled, id)
+	}
+	return c.children(ctx, id, depth+1)
 }

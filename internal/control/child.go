@@ -9,6 +9,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/scope"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -41,6 +42,7 @@ func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Chil
 		if waits, err := p.waits(ctx, parent, c.Command); err != nil || !waits {
 			return err
 		}
+		_ = failpoint.Hit(failpoint.ChildBefore)
 		path, err := p.begin(ctx, parent, trace, c)
 		if err == nil && c.Request.Wait {
 			// Whoever stopped waiting meanwhile found nothing to cancel.
@@ -91,7 +93,7 @@ func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessag
 	if err != nil {
 		return "", err
 	}
-	_, err = p.start(ctx, what.program, engine.StartInput{
+	_, err = p.start(ctx, what.program, &startInput{}, engine.StartInput{
 		ExecutionID: c.ID, CatalogID: what.catalogID, ParentExecutionID: parent, Path: what.path, Version: what.version,
 		Pool: req.Pool, Payload: req.Payload, Trace: trace, Child: &c,
 	})

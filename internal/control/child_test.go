@@ -170,6 +170,7 @@ func TestAFamilySurvivesTheProcess(t *testing.T) {
 func TestNewsOfAChildThatIsLostIsFoundInItsLog(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		r := newRig(t)
+		r.unproven = true
 		first := r.plane(nil)
 		id := r.family(first, asks(`{"path":"test/child","wait":true,"return_result":true}`), func(cmd *event.Command) bool {
 			return cmd.NodeName == "work"

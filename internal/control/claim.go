@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -19,6 +21,15 @@ func (p *Plane) Claim(ctx context.Context, r event.ClaimRequest) (*event.Command
 	if r.WorkerID == "" {
 		return nil, event.Errorf(event.Invalid, "worker_id is required to claim a command")
 	}
+	c, err := p.claimIn(ctx, r)
+	if err != nil && r.ExecutionID != 0 && event.CodeOf(err) == event.NotFound {
+		r.ExecutionID = 0 // a hint may be wrong, and who hears "not found" never asks again
+		return p.claimIn(ctx, r)
+	}
+	return c, err
+}
+
+func (p *Plane) claimIn(ctx context.Context, r event.ClaimRequest) (*event.Command, error) {
 	id, err := p.executionOf(ctx, r.ExecutionID, r.EventID)
 	if err != nil {
 		return nil, err
@@ -26,9 +37,9 @@ func (p *Plane) Claim(ctx context.Context, r event.ClaimRequest) (*event.Command
 	if err := p.overAlready(ctx, id, r.EventID); err != nil {
 		return nil, err
 	}
-	lease := p.o.QuietLease
-	if r.Heartbeats {
-		lease = p.o.Lease
+	lease := p.o.Lease
+	if !r.Heartbeats {
+		lease = p.quietLease(ctx, r.WorkerID)
 	}
 	in := &claimInput{ticket: newTicket(), eventID: r.EventID, worker: r.WorkerID, length: lease}
 	if err := p.ask(ctx, id, in); err != nil {
@@ -72,10 +83,41 @@ func (p *Plane) Command(ctx context.Context, execution, eventID event.ID) (*even
 		wire, err = ps.wire(c)
 		return err
 	})
+	if err != nil && event.CodeOf(err) == event.NotFound {
+		return p.issuedCommand(ctx, id, eventID)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return wire, nil
+}
+
+// issuedCommand shows a command the fold has forgotten, because it ended long
+// ago, as far as the log tells: without the tool's configuration.
+func (p *Plane) issuedCommand(ctx context.Context, execution, eventID event.ID) (*event.Command, error) {
+	e, err := p.store.Event(ctx, execution, eventID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && e.Type != event.CommandIssued {
+		return nil, noCommand(eventID)
+	}
+	if err != nil {
+		return nil, storeError("look up event", err)
+	}
+	var c event.CommandContext
+	if len(e.Context) > 0 {
+		_ = json.Unmarshal(e.Context, &c) // what cannot be read is not shown
+	}
+	for _, part := range []*json.RawMessage{&c.ToolConfig, &c.Args, &c.RenderContext} {
+		if len(*part) == 0 {
+			*part = json.RawMessage("{}")
+		}
+	}
+	return &event.Command{
+		EventID: eventID, ExecutionID: execution, NodeID: e.NodeName, NodeName: e.NodeName, Action: e.NodeType, Context: c,
+		Meta: event.CommandMeta{
+			CommandID: e.CommandID, Step: e.NodeName, ToolKind: e.NodeType,
+			ExecutionID: event.StringID(execution), CatalogID: event.StringID(e.CatalogID),
+		},
+	}, nil
 }
 
 // executionOf finds the execution of a command when the caller did not name it.
@@ -118,7 +160,7 @@ func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 	if c == nil {
 		return ps.forgotten(ctx, in.eventID)
 	}
-	expired, lease, err := ps.leaseOver(ctx, c)
+	expired, lease, err := ps.leaseLost(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -136,6 +178,7 @@ func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 }
 
 func (in *claimInput) settle(ps *pass) {
+	_ = failpoint.Hit(failpoint.ClaimDurable)
 	switch in.wire, in.err = ps.wire(in.command); {
 	case in.err == nil:
 		in.wire.Status, in.wire.LeaseUntil = "ok", in.lease

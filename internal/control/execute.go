@@ -7,6 +7,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/playbook"
 )
 
@@ -20,12 +21,20 @@ type ExecuteRequest struct {
 	ParentExecutionID event.ID
 	Pool              string
 	Trace             json.RawMessage // inherited from the parent when empty
+	Dedup             *Dedup          // start only once; nil starts always
+	Caller            string          // who asks, where that is known; keys of different callers do not mix
 }
+
+// How a request for an execution ended.
+const (
+	statusStarted   = "started"
+	statusDuplicate = "duplicate"
+)
 
 // ExecuteAnswer tells of an execution that has become durable.
 type ExecuteAnswer struct {
 	ExecutionID       event.ID
-	Status            string // "started"
+	Status            string // "started", or "duplicate" of the execution that holds the same key
 	CommandsGenerated int    // for a looped first step, the number of its items
 	Warnings          []string
 }
@@ -33,30 +42,92 @@ type ExecuteAnswer struct {
 // Execute starts an execution: its start and its first commands are one
 // append. Nothing is written when it fails with Invalid or NotFound.
 func (p *Plane) Execute(ctx context.Context, r ExecuteRequest) (ExecuteAnswer, error) {
+	answer, err := p.execute(ctx, r, p)
+	p.asked("single", answer, err)
+	return answer, err
+}
+
+// sources is where a start finds its playbook and its parent's trace: the plane
+// itself, or the memory of a batch.
+type sources interface {
+	runnable(ctx context.Context, ref EntryRef) (*runnable, error)
+	traceOf(ctx context.Context, id event.ID) (json.RawMessage, error)
+}
+
+func (p *Plane) execute(ctx context.Context, r ExecuteRequest, from sources) (ExecuteAnswer, error) {
+	w := p.consider(ctx, r)
+	if w.answered() {
+		return w.answer, w.err
+	}
+	return p.follow(ctx, w, from)
+}
+
+// wish is a request that was looked at: either it has its answer, or it is to
+// be started.
+type wish struct {
+	ExecuteRequest
+	once   *once
+	answer ExecuteAnswer
+	err    error
+}
+
+func (w *wish) answered() bool { return w.err != nil || w.answer.Status != "" }
+
+// consider checks a request and whether it was granted before.
+func (p *Plane) consider(ctx context.Context, r ExecuteRequest) *wish {
+	w := &wish{ExecuteRequest: r}
 	if r.Pool != "" {
-		if err := event.CheckPool(r.Pool); err != nil {
-			return ExecuteAnswer{}, err
+		if w.err = event.CheckPool(r.Pool); w.err != nil {
+			return w
 		}
 	}
-	what, err := p.runnable(ctx, EntryRef{CatalogID: r.CatalogID, Path: r.Path, Version: r.Version})
+	if w.once, w.err = p.once(r); w.err == nil && w.once != nil {
+		w.answer, w.err = p.startedBefore(ctx, w.once)
+	}
+	return w
+}
+
+// follow starts what a wish asks for.
+func (p *Plane) follow(ctx context.Context, w *wish, from sources) (ExecuteAnswer, error) {
+	what, err := from.runnable(ctx, EntryRef{CatalogID: w.CatalogID, Path: w.Path, Version: w.Version})
 	if err != nil {
 		return ExecuteAnswer{}, err
 	}
-	trace := r.Trace
-	if len(trace) == 0 && r.ParentExecutionID != 0 {
-		if trace, err = p.traceOf(ctx, r.ParentExecutionID); err != nil {
+	trace := w.Trace
+	if len(trace) == 0 && w.ParentExecutionID != 0 {
+		if trace, err = from.traceOf(ctx, w.ParentExecutionID); err != nil {
 			return ExecuteAnswer{}, err
 		}
 	}
-	in := engine.StartInput{
-		CatalogID: what.catalogID, ParentExecutionID: r.ParentExecutionID,
-		Path: what.path, Version: what.version, Pool: r.Pool, Payload: r.Payload, Trace: trace,
+	answer, err := p.begins(ctx, what.program, &startInput{once: w.once}, engine.StartInput{
+		CatalogID: what.catalogID, ParentExecutionID: w.ParentExecutionID,
+		Path: what.path, Version: what.version, Pool: w.Pool, Payload: w.Payload, Trace: trace,
+	})
+	if answer.Status == statusStarted {
+		answer.Warnings = what.program.Undeclared(w.Payload)
 	}
+	return answer, err
+}
+
+// begins makes an execution under a fresh id, another one when the first turns
+// out to be taken.
+func (p *Plane) begins(ctx context.Context, program *engine.Program, input *startInput, in engine.StartInput) (ExecuteAnswer, error) {
 	for try := 1; ; try++ {
-		answer, err := p.start(ctx, what.program, in)
-		answer.Warnings = what.program.Undeclared(r.Payload)
+		if in.ExecutionID = 0; input.once != nil {
+			in.ExecutionID = input.once.id
+		}
+		fresh := *input
+		answer, err := p.start(ctx, program, &fresh, in)
+		if holder := claimedBy(err); holder != 0 {
+			return p.duplicate(input.once, holder), nil
+		}
 		if !errors.Is(err, errTaken) || try == startTries {
 			return answer, err
+		}
+		if input.once != nil {
+			if err := p.mint(input.once); err != nil {
+				return ExecuteAnswer{}, err
+			}
 		}
 	}
 }
@@ -68,7 +139,7 @@ var errTaken = &event.Error{Code: event.Unavailable, Message: "execution id is t
 const startTries = 5
 
 // start makes an execution, under a fresh id unless it has one.
-func (p *Plane) start(ctx context.Context, program *engine.Program, in engine.StartInput) (ExecuteAnswer, error) {
+func (p *Plane) start(ctx context.Context, program *engine.Program, input *startInput, in engine.StartInput) (ExecuteAnswer, error) {
 	if in.ExecutionID == 0 {
 		in.ExecutionID = p.o.IDs()
 	}
@@ -77,33 +148,49 @@ func (p *Plane) start(ctx context.Context, program *engine.Program, in engine.St
 	if err != nil {
 		return ExecuteAnswer{}, err
 	}
-	input := &startInput{
-		ticket: newTicket(), start: e,
-		live: &live{state: engine.NewState(in.ExecutionID), program: program, trace: in.Trace},
-	}
+	input.ticket, input.start = newTicket(), e
+	input.live = &live{state: engine.NewState(in.ExecutionID), program: program, trace: in.Trace}
 	if err := p.ask(ctx, in.ExecutionID, input); err != nil {
 		return ExecuteAnswer{}, err
 	}
-	return ExecuteAnswer{ExecutionID: in.ExecutionID, Status: "started", CommandsGenerated: input.commands}, nil
+	return ExecuteAnswer{ExecutionID: in.ExecutionID, Status: statusStarted, CommandsGenerated: input.commands}, nil
 }
 
 type startInput struct {
 	ticket
 	start    event.Event
 	live     *live
+	once     *once           // the key it starts under; nil without one
+	reuse    *engine.Harvest // what it takes over from another execution; nil when nothing
 	commands int
+	stored   bool // an earlier attempt was stored although the store did not say so
 }
 
-func (in *startInput) apply(_ context.Context, ps *pass) error {
+func (in *startInput) apply(ctx context.Context, ps *pass) error {
 	if ps.state.Started() {
+		first, err := ps.p.startOf(ctx, ps.id)
+		if err != nil {
+			return err
+		}
+		if in.stored = first.EventID == in.start.EventID; in.stored {
+			return nil
+		}
 		return errTaken
 	}
 	ps.add(in.start)
+	if in.reuse != nil {
+		ps.takeOver(in.reuse)
+	}
 	ps.decide = true
 	return nil
 }
 
 func (in *startInput) settle(ps *pass) {
+	_ = failpoint.Hit(failpoint.StartDurable)
+	if in.stored {
+		in.commands = len(ps.state.OpenCommands())
+		return
+	}
 	in.commands = ps.issued
 	if len(ps.plan.Changed) == 0 || ps.plan.Changed[0].Index < 0 {
 		return

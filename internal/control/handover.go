@@ -6,6 +6,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 const (
@@ -115,6 +116,7 @@ func (ps *pass) give(c *engine.Command, worker string) (e event.Event, appended,
 // is over although the fold still believes in it.
 func (ps *pass) claim(c *engine.Command, worker string, expired bool, lease time.Duration) (event.Event, error) {
 	env := ps.env
+	env.Lost = ps.losses[c.EventID]
 	if expired && held(c.Status) && !env.Now.After(c.LeaseUntil) {
 		env.Now = c.LeaseUntil.Add(1)
 	}
@@ -128,6 +130,7 @@ func (ps *pass) claim(c *engine.Command, worker string, expired bool, lease time
 // deliver fills the local worker's reserved slots after the commit.
 func (ps *pass) deliver() {
 	ps.p.counters.eager.Add(int64(ps.handed))
+	ps.p.metrics.Published.Add(float64(ps.handed), obs.ByHandover, poolOf(ps.state.Pool()))
 	mine := ps.mine
 	ps.mine = nil
 	for _, c := range mine {

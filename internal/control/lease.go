@@ -3,7 +3,11 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -80,3 +84,59 @@ func (p *Plane) ended(ctx context.Context, id event.ID) (bool, error) {
 	}
 	return event.IsFinal(row.Status), nil
 }
+
+// beatsFor is how long a registered worker may not have been heard of and still
+// counts as beating; workers beat a few times within it.
+const beatsFor = 30 * time.Second
+
+// Why a command was taken from its holder; the log keeps it.
+const (
+	lostLease    = "lease_expired"
+	lostInactive = "worker_inactive"
+	lostStale    = "worker_heartbeat_stale"
+	lostTimeout  = "healthy_worker_hard_timeout"
+)
+
+// quietLease is the lease of a worker that does not beat for its commands. One
+// that is registered and beats for itself has a short one, which its beats
+// renew; of the others nothing will be heard until the command ends.
+func (p *Plane) quietLease(ctx context.Context, worker string) time.Duration {
+	r, err := p.store.Runtime(ctx, event.KindWorkerPool, worker)
+	if err != nil || p.now().Sub(r.Heartbeat) > beatsFor {
+		return p.o.QuietLease // too long does less harm than too short: a tool that runs twice
+	}
+	return p.o.PoolLease
+}
+
+// leaseLost is leaseOver for those who take the command over: when the lease
+// has ended, the pass knows why.
+func (ps *pass) leaseLost(ctx context.Context, c *engine.Command) (over bool, until time.Time, err error) {
+	over, until, err = ps.leaseOver(ctx, c)
+	if err != nil || !over {
+		return over, until, err
+	}
+	if ps.losses == nil {
+		ps.losses = make(map[event.ID]string)
+	}
+	ps.losses[c.EventID] = ps.p.whyLost(ctx, c.Worker, c.ClaimedAt)
+	return over, until, nil
+}
+
+// whyLost says what the registry knows of a worker whose lease has ended.
+func (p *Plane) whyLost(ctx context.Context, worker string, claimed time.Time) string {
+	r, err := p.store.Runtime(ctx, event.KindWorkerPool, worker)
+	switch now := p.now(); {
+	case err != nil: // not registered, or nobody knows
+		return lostLease
+	case !slices.Contains(workingStatuses, strings.ToLower(r.Status)):
+		return lostInactive
+	case now.Sub(r.Heartbeat) > beatsFor:
+		return lostStale
+	case now.Sub(claimed) >= p.o.HardTimeout:
+		return lostTimeout
+	}
+	return lostLease
+}
+
+// workingStatuses are what workers that take commands say of themselves.
+var workingStatuses = []string{"", "ready", "active", "online", "running", "busy"}

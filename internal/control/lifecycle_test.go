@@ -34,8 +34,9 @@ func appendUndecided(r *rig, s *engine.State, in event.Incoming) error {
 			Pool: sum.Pool, Status: sum.Status, LastSeq: sum.LastSeq, UpdatedAt: sum.UpdatedAt,
 		},
 		Commands: []store.Command{{
-			ExecutionID: sum.ExecutionID, EventID: c.EventID, CommandID: c.ID, Status: c.Status, Step: c.Step,
-			CreatedAt: c.CreatedAt, EndedAt: c.EndedAt, IterIndex: -1,
+			ExecutionID: sum.ExecutionID, EventID: c.EventID, CommandID: c.ID, CatalogID: sum.CatalogID, Status: c.Status,
+			Step: c.Step, ToolKind: c.Kind, Pool: sum.Pool, WorkerID: c.Worker, Attempt: c.Attempt, MaxAttempts: c.MaxAttempts,
+			CreatedAt: c.CreatedAt, ClaimedAt: c.ClaimedAt, EndedAt: c.EndedAt, IterIndex: -1,
 		}},
 	})
 }

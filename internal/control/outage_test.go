@@ -128,6 +128,7 @@ func TestRowsThatCannotBeReadAreNotMissed(t *testing.T) {
 func TestRowsThatAreGoneFailTheStep(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		r := newRig(t)
+		r.excused = []string{control.DifferentReference}
 		p := r.plane(nil, quiet)
 		r.register(p, overRows)
 		id := r.start(p, "test/rows")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -48,11 +49,12 @@ type pass struct {
 	plan     engine.Plan
 	issued   int // commands the plan issued, handed over or not
 	takers   []taker
-	expired  []*engine.Command // lease is over, may be taken by a taker
-	released []*engine.Command // pending again, to be announced
-	mine     []*engine.Command // for the local worker
-	stored   []store.Result    // values inputs put beside the log
-	unread   error             // a value beside the log could not be read
+	expired  []*engine.Command   // lease is over, may be taken by a taker
+	losses   map[event.ID]string // why the holders of commands lost them
+	released []*engine.Command   // pending again, to be announced
+	mine     []*engine.Command   // for the local worker
+	stored   []store.Result      // values inputs put beside the log
+	unread   error               // a value beside the log could not be read
 	handed   int
 	spared   int  // of these, commands that were announced or issued, so that one announcement can be spared
 	reported bool // some report has been told how many commands the pass issued
@@ -258,13 +260,23 @@ func (ps *pass) add(e event.Event) engine.Effect {
 // append stores the attempt. When the store does not say whether it took
 // effect, the log is asked.
 func (ps *pass) append(ctx context.Context) error {
+	if err := failpoint.Hit(failpoint.AppendBefore); err != nil {
+		return err
+	}
+	row := executionRow(ps.state.Summary())
+	publish := ps.p.publishes(row.Path)
 	err := ps.p.store.Append(ctx, store.Batch{
-		Execution: executionRow(ps.state.Summary()),
+		Execution: row,
+		Publish:   publish,
 		Expected:  ps.began,
 		Events:    ps.events,
 		Commands:  ps.commandRows(),
 		Results:   ps.results(),
+		Claim:     ps.claimed(),
 	})
+	if err == nil {
+		err = failpoint.Hit(failpoint.AppendAfter)
+	}
 	if err != nil {
 		if !unknownOutcome(err) || !ps.tookEffect(ctx) {
 			return err
@@ -272,11 +284,17 @@ func (ps *pass) append(ctx context.Context) error {
 	}
 	ps.p.counters.appends.Add(1)
 	ps.p.counters.events.Add(int64(len(ps.events)))
+	if publish {
+		ps.p.relay.wake()
+	}
 	return nil
 }
 
 // unknownOutcome tells whether an append may have happened despite its error.
 func unknownOutcome(err error) bool {
+	if _, known := errors.AsType[*store.ClaimedError](err); known {
+		return false
+	}
 	switch event.CodeOf(err) {
 	case event.Unavailable, event.Internal:
 		return true
@@ -326,6 +344,9 @@ func (ps *pass) learnStored(ctx context.Context) error {
 // refuses a batch for what is in it, the inputs are tried one by one, so that
 // only the offending one is refused.
 func (ps *pass) divide(ctx context.Context, err error) error {
+	if held, ok := errors.AsType[*store.ClaimedError](err); ok {
+		return ps.notStarted(held)
+	}
 	if unknownOutcome(err) {
 		ps.p.drop(ps.id)
 		return storeError("append", err)
@@ -387,7 +408,9 @@ func (ps *pass) startedBefore() bool {
 // look must not push busy executions out of the cache.
 func (ps *pass) idle() bool {
 	for _, in := range ps.inputs {
-		if _, nudge := in.(*nudgeInput); !nudge {
+		switch in.(type) {
+		case *nudgeInput, *stallInput:
+		default:
 			return false
 		}
 	}

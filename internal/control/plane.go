@@ -19,6 +19,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -29,17 +30,20 @@ const standing = 16
 // Options configure a Plane. Store, Bus and IDs are required; zero fields get
 // the defaults named beside them.
 type Options struct {
-	Store  store.Store
-	Bus    bus.Bus
-	IDs    func() event.ID
-	Clock  func() time.Time // time.Now
-	Logger *slog.Logger     // discards
+	Store   store.Store
+	Bus     bus.Bus
+	IDs     func() event.ID
+	Clock   func() time.Time // time.Now
+	Logger  *slog.Logger     // discards
+	Metrics *obs.Metrics     // counted where nobody looks
 
 	ServerURL   string            // put into notifications: where workers claim
 	TemplateEnv map[string]string // what the templates of workloads see as env
 
 	Lease           time.Duration // 60 s: how long a claim holds without a heartbeat
 	QuietLease      time.Duration // 30 min: the lease of a worker that sends no heartbeats
+	PoolLease       time.Duration // 2 min: the lease of a registered worker that beats only for itself
+	HardTimeout     time.Duration // 30 min: how long such a worker keeps a command at most
 	Republish       time.Duration // 2 s: age after which a pending command is announced again
 	Sweep           time.Duration // 1 s: how often pending and expired commands are looked for
 	Recover         time.Duration // 30 s: silence after which an open execution is decided again
@@ -49,6 +53,8 @@ type Options struct {
 	MailboxLimit    int           // 4096 inputs may wait per execution
 	MaxAttempts     int           // 3 claims of one command, then it is given up
 	Errands         int           // 8 messages between executions under way at a time
+	Outbox          OutboxOptions // whether and by whom events are published
+	Stall           StallOptions  // what becomes of executions that do not get on
 }
 
 func (o Options) withDefaults() Options {
@@ -60,6 +66,8 @@ func (o Options) withDefaults() Options {
 	}
 	o.Lease = orDefault(o.Lease, time.Minute)
 	o.QuietLease = orDefault(o.QuietLease, 30*time.Minute)
+	o.PoolLease = orDefault(o.PoolLease, 2*time.Minute)
+	o.HardTimeout = orDefault(o.HardTimeout, 30*time.Minute)
 	o.Republish = orDefault(o.Republish, 2*time.Second)
 	o.Sweep = orDefault(o.Sweep, time.Second)
 	o.Recover = orDefault(o.Recover, 30*time.Second)
@@ -68,6 +76,7 @@ func (o Options) withDefaults() Options {
 	o.CachePrograms = orDefault(o.CachePrograms, 256)
 	o.MailboxLimit = orDefault(o.MailboxLimit, 4096)
 	o.Errands = orDefault(o.Errands, 8)
+	o.Outbox = o.Outbox.withDefaults()
 	return o
 }
 
@@ -113,6 +122,7 @@ type Plane struct {
 	ran      atomic.Bool
 
 	out      *publisher
+	relay    *relay // nil when others publish events, or nobody
 	alarms   *alarms
 	errands  chan errand
 	values   *lru[string, json.RawMessage]
@@ -120,6 +130,12 @@ type Plane struct {
 	nudges   *lru[event.ID, repeat] // recovery looks at silent executions so far
 	watchers watchers
 	counters counters
+	metrics  *obs.Metrics
+	forgot   atomic.Int64 // when silent processes were last looked for, in Unix nanoseconds
+	summary  *shortLived[Summary]
+	gauges   *shortLived[Gauges]
+	stalled  endedStalls
+	proof    sync.Mutex // held while the store is checked or rebuilt
 }
 
 // New makes a control plane. It accepts work at once; Run owns what goes on in
@@ -129,6 +145,10 @@ func New(o Options) (*Plane, error) {
 		return nil, errors.New("control: Store, Bus and IDs are required")
 	}
 	o = o.withDefaults()
+	var err error
+	if o.Stall, err = o.Stall.withDefaults(); err != nil {
+		return nil, err
+	}
 	p := &Plane{
 		o: o, store: o.Store, bus: o.Bus, log: o.Logger, began: o.Clock(),
 		runnables: newLRU[event.ID, *runnable](o.CachePrograms),
@@ -143,7 +163,14 @@ func New(o Options) (*Plane, error) {
 		values:    newLRU[string, json.RawMessage](valuesKept),
 	}
 	p.work, p.stopWork = context.WithCancel(context.Background())
+	if p.metrics = o.Metrics; p.metrics == nil {
+		p.metrics = NewMetrics("")
+	}
+	p.summary, p.gauges = newShortLived[Summary](), newShortLived[Gauges]()
 	p.out = newPublisher(p)
+	if o.Outbox.On && o.Outbox.Stream != nil {
+		p.relay = newRelay(p, o.Outbox.Stream)
+	}
 	return p, nil
 }
 
@@ -161,8 +188,15 @@ func (p *Plane) Run(ctx context.Context) error {
 	sweeps.Go(func() { p.sweepDispatch(ctx) })
 	sweeps.Go(func() { p.sweepRecovery(ctx) })
 	sweeps.Go(func() { p.sweepTimers(ctx) })
+	sweeps.Go(func() { p.sweepStalled(ctx) })
 	sweeps.Go(func() { p.ring(ctx) })
+	sweeps.Go(func() { p.maintain(ctx) })
 	stop := make(chan struct{})
+	relaying, stopRelay := context.WithCancel(context.Background())
+	defer stopRelay()
+	if p.relay != nil {
+		background.Go(func() { p.relay.run(relaying) })
+	}
 	background.Go(func() { p.out.run(stop) })
 	for range p.o.Errands {
 		background.Go(func() { p.runErrands(stop) })
@@ -180,6 +214,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	p.passes.Wait()
 	late.Stop()
 	close(stop)
+	stopRelay()
 	background.Wait()
 	p.stopWork()
 	return nil
@@ -191,7 +226,7 @@ func (p *Plane) now() time.Time { return p.o.Clock().UTC().Truncate(time.Microse
 
 // counters are the running totals behind Stats.
 type counters struct {
-	appends, events, conflicts, published, eager atomic.Int64
+	appends, events, conflicts, published, eager, relayed atomic.Int64
 }
 
 // Stats are running totals since New.
@@ -201,6 +236,7 @@ type Stats struct {
 	Conflicts int64 // appends repeated because another replica was first
 	Published int64 // notifications the bus acknowledged
 	Eager     int64 // commands handed over without a notification
+	Relayed   int64 // events the stream of events has taken from here
 }
 
 // Stats returns the totals.
@@ -211,5 +247,6 @@ func (p *Plane) Stats() Stats {
 		Conflicts: p.counters.conflicts.Load(),
 		Published: p.counters.published.Load(),
 		Eager:     p.counters.eager.Load(),
+		Relayed:   p.counters.relayed.Load(),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 )
 
 const (
@@ -71,7 +72,14 @@ func (b *publisher) send(first announcement) {
 			break
 		}
 	}
-	if len(notes) > 0 && b.try(func(ctx context.Context) error { return b.p.bus.Publish(ctx, notes...) }) {
+	_ = failpoint.Hit(failpoint.PublishBefore)
+	if len(notes) == 0 {
+		return
+	}
+	ok := b.try(func(ctx context.Context) error { return b.p.bus.Publish(ctx, notes...) })
+	b.p.announced(notes, ok)
+	if ok {
+		_ = failpoint.Hit(failpoint.PublishAfter)
 		b.p.counters.published.Add(int64(len(notes)))
 	}
 }

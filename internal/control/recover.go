@@ -96,7 +96,7 @@ func (in *expiredInput) apply(ctx context.Context, ps *pass) error {
 	if c == nil || !held(c.Status) {
 		return nil
 	}
-	over, _, err := ps.leaseOver(ctx, c)
+	over, _, err := ps.leaseLost(ctx, c)
 	if err != nil || !over {
 		return err
 	}

@@ -40,31 +40,77 @@ type Registration struct {
 // not YAML, names no path or an unknown kind, or is a playbook with errors;
 // the message then lists all of them.
 func (p *Plane) Register(ctx context.Context, r RegisterRequest) (Registration, error) {
-	text, doc, err := document(r.Content)
+	e, problems, err := readResource(r)
 	if err != nil {
 		return Registration{}, err
 	}
-	e := store.Entry{CatalogID: p.o.IDs(), Content: text, CreatedAt: p.now()}
+	e.CatalogID, e.CreatedAt = p.o.IDs(), p.now()
+	if e, err = p.addEntry(ctx, e); err != nil {
+		return Registration{}, storeError("add catalog entry", err)
+	}
+	return Registration{Entry: e, Problems: problems}, nil
+}
+
+// registerTries bounds how often a registration is tried against others of the
+// same path that are first.
+const registerTries = 10
+
+func (p *Plane) addEntry(ctx context.Context, e store.Entry) (stored store.Entry, err error) {
+	for range registerTries {
+		if stored, err = p.store.AddEntry(ctx, e); event.CodeOf(err) != event.Conflict {
+			return stored, err
+		}
+	}
+	return stored, event.Errorf(event.Unavailable, "many others register %s at the same time: %w", e.Path, err)
+}
+
+// readResource makes an entry, without an id and a time, of a document.
+func readResource(r RegisterRequest) (store.Entry, playbook.Problems, error) {
+	text, doc, err := document(r.Content)
+	if err != nil {
+		return store.Entry{}, nil, err
+	}
+	e := store.Entry{Content: text}
 	if e.Kind, err = resourceKind(doc, r.ResourceType); err != nil {
-		return Registration{}, err
+		return store.Entry{}, nil, err
 	}
 	if e.Path, e.Meta, err = metadata(doc); err != nil {
-		return Registration{}, err
+		return store.Entry{}, nil, err
 	}
 	if r.Path != "" {
 		e.Path = cleanPath(r.Path)
 	}
+	if len(e.Path) > maxCatalogPath {
+		return store.Entry{}, nil, event.Errorf(event.Invalid, "the path has %d bytes, at most %d are accepted", len(e.Path), maxCatalogPath)
+	}
 	if e.Payload, err = json.Marshal(doc); err != nil {
-		return Registration{}, event.Errorf(event.Invalid, "the document cannot be written as JSON: %w", err)
+		return store.Entry{}, nil, event.Errorf(event.Invalid, "the document cannot be written as JSON: %w", err)
 	}
 	problems, err := checkPlaybook(&e)
-	if err != nil {
-		return Registration{}, err
+	return e, problems, err
+}
+
+// maxCatalogPath bounds the path of an entry: it is the key of an index.
+const maxCatalogPath = 1024
+
+// Validate says what registering a document would complain about, and stores
+// nothing.
+func Validate(content string) playbook.Problems {
+	_, problems, err := readResource(RegisterRequest{Content: content})
+	if err == nil {
+		return problems
 	}
-	if e, err = p.store.AddEntry(ctx, e); err != nil {
-		return Registration{}, storeError("add catalog entry", err)
+	if listed, ok := errors.AsType[playbook.Problems](err); ok {
+		return listed
 	}
-	return Registration{Entry: e, Problems: problems}, nil
+	problem := playbook.Problem{Severity: playbook.SeverityError, Code: "invalid", Line: 1, Col: 1, Message: err.Error()}
+	if e, ok := errors.AsType[*event.Error](err); ok {
+		problem.Message, problem.Remedy = e.Message, e.Remedy
+		if e.Reason != "" {
+			problem.Code = e.Reason
+		}
+	}
+	return append(playbook.Problems{problem}, problems...)
 }
 
 // document reads content as YAML. It counts as base64 only when it decodes to
@@ -228,7 +274,7 @@ func cleanPath(path string) string { return strings.Trim(path, "/ ") }
 
 // Entries lists catalog entries, newest first.
 func (p *Plane) Entries(ctx context.Context, f store.EntryFilter) ([]store.Entry, error) {
-	f.Kind = strings.ToLower(f.Kind)
+	f.Kind, f.Path = strings.ToLower(f.Kind), cleanPath(f.Path)
 	entries, err := p.store.ListEntries(ctx, f)
 	if err != nil {
 		return nil, storeError("list catalog entries", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -16,6 +17,13 @@ import (
 // hands over further commands when the worker asked for them. It returns when
 // all of it is durable. Reporting the same events again is harmless.
 func (p *Plane) Report(ctx context.Context, r event.Report) (event.ReportAnswer, error) {
+	began := p.o.Clock()
+	a, err := p.report(ctx, r)
+	p.ingested(r.Events, began, err)
+	return a, err
+}
+
+func (p *Plane) report(ctx context.Context, r event.Report) (event.ReportAnswer, error) {
 	if len(r.Events) == 0 && r.Eager == 0 {
 		return event.ReportAnswer{Status: "ok", EventIDs: []event.ID{}}, nil
 	}
@@ -54,17 +62,20 @@ type reportInput struct {
 	execution event.ID
 	worker    string
 	incoming  []event.Incoming
-	minted    []bool // the id of incoming[i] is ours, so it cannot be in the log
+	minted    []bool                      // the id of incoming[i] is ours, so it cannot be in the log
+	complete  func(i int, e *event.Event) // adds what a report cannot say; nil for most
 	eager     int
 
-	beats  []int // heartbeats, which renew a lease and are not stored
-	held   []int // claims and callbacks reported again, which are not stored: their id is 0
-	handed []*engine.Command
-	ans    event.ReportAnswer
+	beats []int // heartbeats, which renew a lease and are not stored
+	held  []int // claims and callbacks reported again, which are not stored: their id is 0
+
+	earlier map[int]event.ID // ends of commands that had ended, and by which event
+	handed  []*engine.Command
+	ans     event.ReportAnswer
 }
 
 func (in *reportInput) apply(ctx context.Context, ps *pass) error {
-	in.handed, in.held = nil, nil
+	in.handed, in.held, in.earlier = nil, nil, nil
 	events, err := in.ingest(ctx, ps)
 	if err != nil {
 		return err
@@ -78,12 +89,18 @@ func (in *reportInput) apply(ctx context.Context, ps *pass) error {
 		if slices.Contains(in.held, i) || slices.Contains(in.beats, i) {
 			continue
 		}
-		if e.Type.IsCommandEnd() && (over[e.CommandID] || ps.ended(e)) {
+		if by, ended := ps.endedBy(e, over); ended {
+			in.answerEarlier(i, by)
 			continue // a command ends once; the answer is the same
 		}
-		if in.minted[i] || ps.unseen(e.EventID) {
-			ps.add(*e)
+		if !in.minted[i] && !ps.unseen(e.EventID) {
+			if !ps.clashes(e) {
+				continue
+			}
+			in.stamp(i, ps.p.o.IDs())
+			e.EventID = in.incoming[i].EventID
 		}
+		ps.add(*e)
 	}
 	ps.decide = true
 	if in.worker != "" {
@@ -129,9 +146,25 @@ func (in *reportInput) restamp(stored *event.Event, newID func() event.ID) {
 		if e.EventID != stored.EventID || same {
 			continue
 		}
-		e.EventID, in.minted[i] = newID(), true
-		in.ans.EventIDs[i] = e.EventID
+		in.stamp(i, newID())
 	}
+}
+
+// stamp gives an event of the input another id.
+func (in *reportInput) stamp(i int, id event.ID) {
+	in.incoming[i].EventID, in.minted[i] = id, true
+	in.ans.EventIDs[i] = id
+}
+
+// answerEarlier notes that event i was not needed because another had said so.
+func (in *reportInput) answerEarlier(i int, by event.ID) {
+	if by == 0 {
+		return
+	}
+	if in.earlier == nil {
+		in.earlier = make(map[int]event.ID, 1)
+	}
+	in.earlier[i] = by
 }
 
 // ingest brings all events into their stored form before any is applied, so
@@ -145,6 +178,9 @@ func (in *reportInput) ingest(ctx context.Context, ps *pass) ([]event.Event, err
 		}
 		if err != nil {
 			return nil, err
+		}
+		if in.complete != nil {
+			in.complete(i, &e)
 		}
 		if e.Type.Canonical() == event.CallDone && e.CommandID == "" {
 			in.held = append(in.held, i) // nobody waits to be called back, or not any more
@@ -162,11 +198,11 @@ func (in *reportInput) claimed(ctx context.Context, ps *pass, i int, e event.Eve
 		in.held = append(in.held, i)
 		return e, nil
 	}
-	expired, _, err := ps.leaseOver(ctx, c)
+	expired, _, err := ps.leaseLost(ctx, c)
 	if err != nil {
 		return e, err
 	}
-	claim, err := ps.claim(c, in.worker, expired, ps.p.o.QuietLease)
+	claim, err := ps.claim(c, in.worker, expired, ps.p.quietLease(ctx, in.worker))
 	if errors.Is(err, engine.ErrHeld) {
 		in.held = append(in.held, i)
 		return e, nil
@@ -175,16 +211,38 @@ func (in *reportInput) claimed(ctx context.Context, ps *pass, i int, e event.Eve
 	return claim, err
 }
 
-// ended tells whether the command of e has ended, as far as the fold remembers.
-func (ps *pass) ended(e *event.Event) bool {
+// endedBy tells whether e ends a command that has ended, and which event ended
+// it; 0 when that is not known any more. over is what rows know of commands the
+// fold has forgotten.
+func (ps *pass) endedBy(e *event.Event, over map[string]event.ID) (by event.ID, ended bool) {
+	if !e.Type.IsCommandEnd() {
+		return 0, false
+	}
+	if by, ended = over[e.CommandID]; ended {
+		return by, true
+	}
 	c := ps.state.CommandByEvent(issuedBy(e.CommandID))
-	return c != nil && event.IsFinal(c.Status)
+	if c == nil || !event.IsFinal(c.Status) {
+		return 0, false
+	}
+	return c.EndedBy, true
+}
+
+// clashes tells whether another event of this very pass has the id of e. One
+// that says the same is no other.
+func (ps *pass) clashes(e *event.Event) bool {
+	for i := range ps.events {
+		if o := &ps.events[i]; o.EventID == e.EventID {
+			return o.Type != e.Type || o.WorkerID != e.WorkerID || o.CommandID != e.CommandID || o.NodeName != e.NodeName
+		}
+	}
+	return false
 }
 
 // endedLongAgo finds the reported ends whose command the fold has forgotten
 // because it ended long ago; its row still knows.
-func (ps *pass) endedLongAgo(ctx context.Context, events []event.Event) (map[string]bool, error) {
-	var over map[string]bool
+func (ps *pass) endedLongAgo(ctx context.Context, events []event.Event) (map[string]event.ID, error) {
+	var over map[string]event.ID
 	for i := range events {
 		e := &events[i]
 		id := issuedBy(e.CommandID)
@@ -198,12 +256,39 @@ func (ps *pass) endedLongAgo(ctx context.Context, events []event.Event) (map[str
 			return nil, storeError("find command", err)
 		case event.IsFinal(row.Status):
 			if over == nil {
-				over = make(map[string]bool)
+				over = make(map[string]event.ID)
 			}
-			over[e.CommandID] = true
+			if over[e.CommandID], err = ps.endOf(ctx, e.CommandID); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return over, nil
+}
+
+// endPages bounds how far back the end of a command is looked for; it only
+// makes an answer more precise.
+const endPages = 8
+
+// endOf finds the event that ended a command in the newer part of the log.
+func (ps *pass) endOf(ctx context.Context, commandID string) (event.ID, error) {
+	end := ps.state.Seq()
+	for range endPages {
+		start := max(0, end-foldPage)
+		events, err := ps.p.store.Events(ctx, ps.id, start, int(end-start))
+		if err != nil {
+			return 0, storeError("read events", err)
+		}
+		for _, e := range slices.Backward(events) {
+			if e.CommandID == commandID && e.Type.IsCommandEnd() {
+				return e.EventID, nil
+			}
+		}
+		if end = start; end == 0 {
+			break
+		}
+	}
+	return 0, nil
 }
 
 // issuedBy is the id of the command.issued event in a command id of the form
@@ -237,12 +322,16 @@ func (ps *pass) unseen(id event.ID) bool {
 }
 
 func (in *reportInput) settle(ps *pass) {
+	_ = failpoint.Hit(failpoint.ReportDurable)
 	if !ps.reported {
 		ps.reported = true
 		in.ans.CommandsGenerated = ps.issued
 	}
 	for _, i := range in.held {
 		in.ans.EventIDs[i] = 0
+	}
+	for i, id := range in.earlier {
+		in.ans.EventIDs[i] = id
 	}
 	for _, c := range in.handed {
 		w, err := ps.wire(c)

@@ -25,6 +25,13 @@ const (
 // NotFound when there is no such execution, Invalid when the name is empty or
 // long, or the data too large or no JSON.
 func (p *Plane) PutResult(ctx context.Context, execution event.ID, name string, data json.RawMessage) (event.StoredResult, error) {
+	began := p.o.Clock()
+	r, err := p.putResult(ctx, execution, name, data)
+	p.timed(p.metrics.ResultPut, p.metrics.ResultPutTime, began, err)
+	return r, err
+}
+
+func (p *Plane) putResult(ctx context.Context, execution event.ID, name string, data json.RawMessage) (event.StoredResult, error) {
 	switch {
 	case name == "":
 		return event.StoredResult{}, event.Errorf(event.Invalid, "name: a result needs a name, usually its step")
@@ -65,6 +72,13 @@ func whereabouts(r *store.Result) event.StoredResult {
 // reference's fragment asks for it. Invalid when ref is no reference, NotFound
 // when nothing is stored under it.
 func (p *Plane) Result(ctx context.Context, ref string) (json.RawMessage, error) {
+	began := p.o.Clock()
+	data, err := p.result(ctx, ref)
+	p.timed(p.metrics.ResultFound, p.metrics.ResultFoundTime, began, err)
+	return data, err
+}
+
+func (p *Plane) result(ctx context.Context, ref string) (json.RawMessage, error) {
 	ref, view, _ := strings.Cut(ref, "#")
 	at, err := event.ParseResultRef(ref)
 	if err != nil {

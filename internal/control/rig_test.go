@@ -21,6 +21,7 @@ import (
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/store/memstore"
+	"github.com/noetl/noetl-go/internal/testkit/storeproof"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,11 +38,20 @@ type rig struct {
 	store *memstore.Store
 	bus   *membus.Bus
 	ids   *snowflake.Generator
+
+	excused  []string // kinds of differences the test makes on purpose
+	unproven bool     // the test writes logs or rows by hand
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, store: memstore.New(), bus: membus.New(membus.Options{}), ids: snowflake.New(1, nil)}
-	t.Cleanup(func() { _ = r.bus.Close() })
+	t.Cleanup(func() {
+		_ = r.bus.Close()
+		r.store.Inject(memstore.Faults{})
+		if !r.unproven && r.store.Ping(context.Background()) == nil { // else the test closed it
+			storeproof.Clean(t, r.store, r.excused...)
+		}
+	})
 	return r
 }
 

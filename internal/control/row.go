@@ -38,12 +38,7 @@ func (ps *pass) commandRows() []store.Command {
 }
 
 func (ps *pass) commandRow(c *engine.Command, catalog event.ID) store.Command {
-	row := store.Command{
-		ExecutionID: ps.id, EventID: c.EventID, CommandID: c.ID, CatalogID: catalog,
-		Step: c.Step, ToolKind: c.Kind, Pool: ps.state.Pool(), Status: c.Status,
-		WorkerID: c.Worker, Attempt: c.Attempt, MaxAttempts: c.MaxAttempts, IterIndex: c.Index,
-		CreatedAt: c.CreatedAt, ClaimedAt: c.ClaimedAt, EndedAt: c.EndedAt, Error: c.Error,
-	}
+	row := foldedCommand(c, ps.id, catalog, ps.state.Pool())
 	if held(c.Status) {
 		// The fold knows the lease of the claim, not its renewals. Whatever
 		// changed a held command came from its holder, who is therefore alive.
@@ -53,6 +48,17 @@ func (ps *pass) commandRow(c *engine.Command, catalog event.ID) store.Command {
 		}
 	}
 	return row
+}
+
+// foldedCommand is the projection row of a command as far as the log tells: all
+// but the lease.
+func foldedCommand(c *engine.Command, execution, catalog event.ID, pool string) store.Command {
+	return store.Command{
+		ExecutionID: execution, EventID: c.EventID, CommandID: c.ID, CatalogID: catalog,
+		Step: c.Step, ToolKind: c.Kind, Pool: pool, Status: c.Status,
+		WorkerID: c.Worker, Attempt: c.Attempt, MaxAttempts: c.MaxAttempts, IterIndex: c.Index,
+		CreatedAt: c.CreatedAt, ClaimedAt: c.ClaimedAt, EndedAt: c.EndedAt, Error: c.Error,
+	}
 }
 
 // held tells whether a command in this status belongs to a worker.

@@ -88,12 +88,24 @@ func look(ctx context.Context, e *entry, o *printedOutcome, dir string) (_ *hist
 	if h.children, err = childrenOf(ctx, n.Plane, row.ExecutionID); err != nil {
 		return nil, err
 	}
+	if err := proven(ctx, n.Plane); err != nil {
+		return nil, err
+	}
 	src, err := os.ReadFile(e.file())
 	if err != nil {
 		return nil, err
 	}
 	h.playbook, _ = playbook.Parse(e.Path, src)
 	return h, nil
+}
+
+// proven holds everything that was stored against the log.
+func proven(ctx context.Context, plane *control.Plane) error {
+	r, err := plane.Verify(ctx, control.VerifyOptions{})
+	if err == nil && !r.Clean {
+		err = fmt.Errorf("the store is not what its log says: %s", r.Differences[0])
+	}
+	return err
 }
 
 // childrenOf are the executions that one started, in their order.

@@ -66,7 +66,7 @@ func chaosTime(t *testing.T) time.Duration {
 // executions keep coming, and then proves every one of them.
 func TestProcessesDieAtRandom(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{"sqlite", "postgres"} {
+	for _, backend := range backends {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			c := newChaos(t, backend)
@@ -110,7 +110,7 @@ func newChaos(t *testing.T, backend string) *chaos {
 	t.Logf("seed %d", seed)
 	c := &chaos{t: t, s: newSystem(t, backend), rng: rand.New(rand.NewPCG(seed, 0))}
 	n := 1
-	if backend == "postgres" {
+	if backend != "sqlite" {
 		n = 2
 	}
 	for range n {

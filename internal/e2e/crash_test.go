@@ -37,7 +37,7 @@ func everyIteration(t *testing.T, p proof) {
 
 func TestServerKilledInTheMiddleOfALoop(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{"sqlite", "postgres"} {
+	for _, backend := range backends {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			s := newSystem(t, backend)
@@ -63,7 +63,7 @@ func TestServerKilledInTheMiddleOfALoop(t *testing.T) {
 
 func TestWorkerKilledInTheMiddleOfALoop(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{"sqlite", "postgres"} {
+	for _, backend := range backends {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			s := newSystem(t, backend)

@@ -33,8 +33,16 @@ workflow:
 
 func TestTwoServersTwoWorkersFiveHundredExecutions(t *testing.T) {
 	t.Parallel()
+	for _, backend := range backends[1:] {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			twoServersTwoWorkers(t, newSystem(t, backend))
+		})
+	}
+}
+
+func twoServersTwoWorkers(t *testing.T, s *system) {
 	const executions = 500
-	s := newSystem(t, "postgres")
 	servers := []*process{s.server(0, "--no-worker"), s.server(0, "--no-worker")}
 	s.worker("w1", servers[0].url, s.nats, 16)
 	s.worker("w2", servers[1].url, s.nats, 16)

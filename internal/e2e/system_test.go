@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/noetl/noetl-go/internal/store/postgres"
 	"github.com/noetl/noetl-go/internal/store/sqlite"
 	"github.com/noetl/noetl-go/internal/testkit"
+	"github.com/noetl/noetl-go/internal/testkit/storeproof"
 )
 
 // patience bounds every wait for something that must happen.
@@ -28,17 +30,37 @@ type system struct {
 	dir  string
 	dsn  string // "" = SQLite
 	nats string // "" = embedded
+
+	shards []string // none = everything in dsn
+
+	excused []string // kinds of differences the test makes on purpose
 }
 
-// newSystem prepares a backend: sqlite is embedded all through, postgres comes
+// backends are what the suite runs on: a file, a database, and three databases
+// with a fourth for what they share.
+var backends = []string{"sqlite", "postgres", "shards"}
+
+// newSystem prepares a backend: sqlite is embedded all through, the others come
 // with an external NATS server.
 func newSystem(t *testing.T, backend string) *system {
 	t.Helper()
 	s := &system{t: t, bin: testkit.BuildNoetl(t), dir: t.TempDir()}
-	if backend == "postgres" {
+	if backend != "sqlite" {
 		s.dsn, s.nats = testkit.Postgres(t), testkit.NATSProcess(t)
 	}
+	if backend == "shards" {
+		s.shards = []string{testkit.Postgres(t), testkit.Postgres(t), testkit.Postgres(t)}
+	}
+	t.Cleanup(s.proven) // when all processes are gone
 	return s
+}
+
+// proven holds what a test leaves behind against its log.
+func (s *system) proven() {
+	if _, err := os.Stat(filepath.Join(s.dir, "data", "noetl.db")); s.t.Failed() || s.dsn == "" && err != nil {
+		return
+	}
+	storeproof.Clean(s.t, s.open(), s.excused...)
 }
 
 // process is a running server.
@@ -51,14 +73,23 @@ type process struct {
 // server starts a server; port 0 picks one.
 func (s *system) server(port int, args ...string) *process {
 	s.t.Helper()
+	return s.serverWith(nil, port, args...)
+}
+
+// serverWith is server with more in its environment.
+func (s *system) serverWith(env []string, port int, args ...string) *process {
+	s.t.Helper()
 	all := append([]string{"server", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data-dir", filepath.Join(s.dir, "data"), "--lease", "2s"}, args...)
 	if s.dsn != "" {
 		all = append(all, "--database-url", s.dsn)
 	}
+	if len(s.shards) > 0 {
+		all = append(all, "--shards", strings.Join(s.shards, ","))
+	}
 	if s.nats != "" {
 		all = append(all, "--nats-url", s.nats)
 	}
-	p := testkit.Start(s.t, testkit.Command{Path: s.bin, Args: all})
+	p := testkit.Start(s.t, testkit.Command{Path: s.bin, Args: all, Env: env})
 	line := p.WaitOutput(": http://", patience)
 	url := "http://" + strings.Fields(line)[0]
 	c, err := client.New(url)
@@ -147,7 +178,7 @@ func (s *system) open() store.Store {
 		err error
 	)
 	if s.dsn != "" {
-		db, err = postgres.Open(s.ctx(), postgres.Options{DSN: s.dsn})
+		db, err = postgres.Open(s.ctx(), postgres.Options{DSN: s.dsn, Shards: s.shards})
 	} else {
 		db, err = sqlite.Open(s.ctx(), filepath.Join(s.dir, "data", "noetl.db"), sqlite.Options{})
 	}

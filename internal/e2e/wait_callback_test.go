@@ -20,6 +20,11 @@ workflow:
   - {step: build, tool: {kind: container, image: busybox}}
 `
 
+// internalToken opens the internal routes of servers started with tokenEnv.
+const internalToken = "e2e-internal-token"
+
+var tokenEnv = []string{"NOETL_INTERNAL_API_TOKEN=" + internalToken}
+
 // foreign claims the open command of an execution and says, as workers of
 // another make do, that it will be called back.
 func (s *system) foreign(p *process, id event.ID) {
@@ -51,6 +56,7 @@ func (s *system) callBack(p *process, id event.ID, body string) string {
 		s.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+internalToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
@@ -67,13 +73,13 @@ func (s *system) callBack(p *process, id event.ID, body string) string {
 
 func TestCallbackEndsTheWaitOfAForeignWorker(t *testing.T) {
 	onBackends(t, func(t *testing.T, s *system) {
-		first := s.server(0, "--no-worker")
+		first := s.serverWith(tokenEnv, 0, "--no-worker")
 		well, badly := s.start(first, job), s.start(first, job)
 		s.foreign(first, well)
 		s.foreign(first, badly)
 		first.Kill()
 
-		second := s.server(0, "--no-worker")
+		second := s.serverWith(tokenEnv, 0, "--no-worker")
 		const done = `{"state":"succeeded","job_name":"j","exit_code":0}`
 		for _, want := range []string{"accepted_in_flight", "accepted_stale"} {
 			if got := s.callBack(second, well, done); got != want {

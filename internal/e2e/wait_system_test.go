@@ -19,7 +19,7 @@ import (
 func onBackends(t *testing.T, f func(t *testing.T, s *system)) {
 	t.Helper()
 	t.Parallel()
-	for _, backend := range []string{"sqlite", "postgres"} {
+	for _, backend := range backends {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			f(t, newSystem(t, backend))

@@ -66,6 +66,10 @@ func (s *State) Apply(e *event.Event) Effect {
 		return s.applyTimerFired(e)
 	case event.FrameCommitted:
 		return s.closeFrame(e)
+	case event.StepReused:
+		return s.applyReused(e)
+	case event.RerunPrepared:
+		return s.applyPrepared(e)
 	case event.ChildIssued:
 		return s.applyChild(e)
 	case event.CommandIssued:
@@ -110,6 +114,7 @@ func (s *State) applyStart(e *event.Event) {
 		s.parent.Request = *m.Returns
 	}
 	s.status, s.startedAt = event.StatusRunning, e.CreatedAt
+	s.preparing = m.FromStep != ""
 	if w, err := jinja.FromJSON(d.Workload); err == nil {
 		if dict, ok := w.(*jinja.Dict); ok {
 			old := s.workload

@@ -57,7 +57,7 @@ func (s *State) applyCommand(e *event.Event) Effect {
 	t := e.Type.Canonical()
 	switch t {
 	case event.CommandClaimed, event.CommandStarted, event.CommandReleased, event.CommandParked, event.CallDone,
-		event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
+		event.CallError, event.CommandCompleted, event.CommandFailed, event.CommandCancelled:
 	default:
 		return Effect{Ignored: IgnoredForeign}
 	}
@@ -99,6 +99,11 @@ func (s *State) applyCommand(e *event.Event) Effect {
 		if e.WorkerID == "" && d.Attempt == 0 {
 			call := *e
 			c.called = &call
+		}
+		return Effect{}
+	case event.CallError: // the end that follows says only that it failed
+		if d := callOf(e); len(d.Error) > 0 {
+			s.touchCommand(c).errRaw = d.Error
 		}
 		return Effect{}
 	}
@@ -158,6 +163,7 @@ func (s *State) end(c *Command, e *event.Event) {
 		errRaw = c.errRaw
 	}
 	s.unpark(c)
+	c.EndedBy = e.EventID
 	c.EndedAt, c.vars, c.data, c.ref, c.errRaw, c.resume = e.CreatedAt, nil, nil, nil, nil, nil
 	switch {
 	case ok:

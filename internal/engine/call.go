@@ -2,6 +2,9 @@ package engine
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/scope"
@@ -21,6 +24,7 @@ type callDetail struct {
 	Child     string           // the execution the news are about
 	Pending   bool             // the command is done with its worker and waits to be called back
 	Attempt   int              // from the event's meta
+	Took      time.Duration    // as the worker measured it
 }
 
 // readCall reads a payload. The text must be valid JSON of any kind.
@@ -49,6 +53,8 @@ func readCall(raw json.RawMessage) *callDetail {
 			d.Child = word(v)
 		case "pending_callback":
 			d.Pending = d.Pending || isTrue(v)
+		case "duration_ms":
+			d.took(v)
 		case "context":
 			members(v, func(key string, v json.RawMessage) {
 				d.Pending = d.Pending || key == "pending_callback" && isTrue(v)
@@ -87,9 +93,30 @@ func (d *callDetail) resultMembers(raw json.RawMessage) (r callResult) {
 			r.reference = v
 		case "pending_callback":
 			d.Pending = d.Pending || isTrue(v)
+		case "duration_ms":
+			d.took(v)
 		}
 	})
 	return r
+}
+
+// took notes how many milliseconds a call took; what is no sensible number is
+// left out.
+func (d *callDetail) took(ms json.RawMessage) {
+	n, err := strconv.ParseFloat(string(ms), 64)
+	if err == nil && n > 0 && n < float64(math.MaxInt64/time.Millisecond) {
+		d.Took = time.Duration(n * float64(time.Millisecond)).Truncate(time.Microsecond)
+	}
+}
+
+// CallData is what a worker's payload about a command says of its outcome: the
+// data, or the reference to where it is kept. Both are nil when it carries none.
+func CallData(payload json.RawMessage) (data json.RawMessage, ref *scope.Reference) {
+	d := readCall(payload)
+	if !given(d.Data) {
+		d.Data = nil
+	}
+	return d.Data, d.Ref
 }
 
 // readResult finds data and error in a result: below context.data, as context

@@ -78,7 +78,7 @@ func Claim(s *State, c *Command, worker string, lease time.Time, env Env) (event
 		if c.Attempt >= c.MaxAttempts {
 			return event.Event{}, refuse("attempts_exhausted", fmt.Sprintf("Command was given up after %d attempts", c.Attempt))
 		}
-		d.Reclaimed, d.ReclaimedFrom, d.ReclaimedCause = true, c.Worker, "lease_expired"
+		d.Reclaimed, d.ReclaimedFrom, d.ReclaimedCause = true, c.Worker, firstOf(env.Lost, "lease_expired")
 	}
 	e := s.commandEvent(c, event.CommandClaimed, event.StatusRunning, env)
 	e.WorkerID, e.Detail, e.Meta = worker, d, encode(d)

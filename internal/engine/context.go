@@ -178,7 +178,7 @@ func (s *State) commandVars(n needs) json.RawMessage {
 		info := newObject()
 		for _, name := range stepNames {
 			about := s.shown(s.resultNamed(name)).Info()
-			about.Tasks = about.Sequence
+			about.Tasks = about.Tasks || about.Sequence
 			info.raw(name, encode(about))
 		}
 		o.raw("__steps", info.bytes())

@@ -11,6 +11,7 @@ import (
 type Env struct {
 	Now   time.Time
 	NewID func() event.ID
+	Lost  string // why a claim that is taken over was lost; lease_expired when empty
 }
 
 // Plan is a decision: the events to append, in order, and the commands they
@@ -37,7 +38,7 @@ type Stored struct {
 func Decide(p *Program, s *State, env Env) Plan {
 	d := &decider{p: p, s: s, env: env}
 	s.prog = p
-	if s.Started() && !s.Final() {
+	if s.Started() && !s.Final() && !s.preparing {
 		d.run()
 	}
 	return d.plan
@@ -54,10 +55,8 @@ type decider struct {
 // run does everything that is due and, when nothing is left to do, ends the
 // execution. The final step, when there is one, comes before the end.
 func (d *decider) run() {
-	if len(d.s.order) == 0 {
-		if dl := d.p.pb.Executor.Deadline; dl > 0 {
-			d.setTimer("", timerDetail{Timer: timerDeadline, FiresAt: d.s.startedAt.Add(dl)}, d.s.lastEventID)
-		}
+	if len(d.s.order) == 0 && len(d.s.offers) == 0 {
+		d.setDeadline()
 		d.enter(d.p.nodes[d.p.pb.Entry], offer{})
 	}
 	for {
@@ -74,6 +73,13 @@ func (d *decider) run() {
 	}
 	if d.quiet() {
 		d.terminate()
+	}
+}
+
+// setDeadline sets the timer that ends an execution which takes too long.
+func (d *decider) setDeadline() {
+	if dl := d.p.pb.Executor.Deadline; dl > 0 {
+		d.setTimer("", timerDetail{Timer: timerDeadline, FiresAt: d.s.startedAt.Add(dl)}, d.s.lastEventID)
 	}
 }
 

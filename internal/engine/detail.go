@@ -32,6 +32,9 @@ type startMeta struct {
 	Returns       *event.ChildRequest `json:"returns,omitempty"`           // what it asked for
 	ParentIter    json.RawMessage     `json:"parent_iter,omitempty"`       // in which iteration
 	Depth         int                 `json:"depth,omitempty"`             // executions this one is within
+
+	RerunOf  event.StringID `json:"rerun_of,omitempty"`  // the execution that is run again
+	FromStep string         `json:"from_step,omitempty"` // and from which step on
 }
 
 // enterDetail is the context of step.enter. The loop fields freeze what the

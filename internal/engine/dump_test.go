@@ -14,7 +14,7 @@ import (
 // dump decide alike from here on.
 func (s *State) dump() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seq=%d status=%s unhandled=%d error=%q current=%s\n", s.seq, s.status, s.unhandled, s.errorText, s.currentStep)
+	fmt.Fprintf(&b, "seq=%d status=%s preparing=%t unhandled=%d error=%q current=%s\n", s.seq, s.status, s.preparing, s.unhandled, s.errorText, s.currentStep)
 	for _, name := range s.order {
 		st := s.steps[name]
 		fmt.Fprintf(&b, "step %s runs=%d", name, st.runs)
@@ -153,6 +153,22 @@ func describe(e *event.Event) string {
 		fmt.Fprintf(&b, " by=%s attempt=%d", e.WorkerID, metaOf[claimDetail](e).Attempt)
 	case event.TimerSet, event.TimerFired:
 		fmt.Fprintf(&b, " %s", resultOf[timerDetail](e).Timer)
+	case event.StepReused:
+		d := resultOf[reusedDetail](e)
+		fmt.Fprintf(&b, " run=%d %s", d.Gen, d.Status)
+		if d.Part > 0 {
+			fmt.Fprintf(&b, "part=%d items=%d", d.Part, len(d.Items))
+		}
+		if d.Unrouted {
+			b.WriteString(" unrouted")
+		}
+		if len(d.Result) > 0 {
+			fmt.Fprintf(&b, " result=%s", d.Result)
+		}
+	case event.RerunPrepared:
+		for _, t := range resultOf[preparedDetail](e).Tokens {
+			fmt.Fprintf(&b, " %s->%s", t.From, t.Step)
+		}
 	case event.FrameCommitted:
 		d := resultOf[frameDetail](e)
 		fmt.Fprintf(&b, " frame=%d rows=%d", d.Frame, d.Rows)

@@ -71,6 +71,9 @@ func (x explainer) step(n *node) event.Explanation {
 		e.Reason = "it completed"
 		x.progress(r, &e)
 	}
+	if r.reused != 0 {
+		e.Reason += ", reused from execution " + r.reused.String()
+	}
 	if st.routed != nil && st.routed.Gen == r.gen {
 		for _, a := range st.routed.Arcs {
 			e.Arcs = append(e.Arcs, event.RoutedArc{From: st.name, To: a.Step, When: a.When, Fired: a.Outcome, Read: a.Read, Error: a.Error})

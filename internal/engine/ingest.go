@@ -92,6 +92,7 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 	if e.CommandID = firstOf(m.CommandID, d.CommandID); e.CommandID == "" && in.Type.Canonical() == event.CallDone {
 		e.CommandID = s.waitingAt(in.Step)
 	}
+	e.Duration = d.Took
 	if raw := d.Error; len(raw) > 0 {
 		e.Error = errorText(raw)
 	}

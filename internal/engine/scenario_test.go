@@ -35,6 +35,8 @@ import (
 //	children            the executions that commands wait for
 //	explain STEP        how a step stands and why
 //	cancel              the execution is cancelled
+//	finalize STATUS [text]          the execution is ended by hand
+//	rerun STEP [payload]            the execution is run again from a step on; what follows is about the new one
 //	dispatch STEP [index=N]         what a worker receives
 //	open                the open commands
 //	outcome             the steps and what their names show
@@ -134,6 +136,16 @@ func (s *story) tell(d *datadriven.TestData) string {
 		return b.String()
 	case "cancel":
 		return join(h.input(Cancel(h.state, d.Input, "tester", h.env())...))
+	case "finalize":
+		return join(h.input(Finalize(h.state, d.CmdArgs[0].Key, d.Input, "finalized", h.env())...))
+	case "rerun":
+		h.verify()
+		again, err := h.rerun(d.CmdArgs[0].Key, d.Input)
+		if err != nil {
+			return "refused: " + err.Error()
+		}
+		s.h = again
+		return join(again.log)
 	case "dispatch":
 		cmd, err := Dispatch(h.prog, h.state, s.command(d))
 		if err != nil {

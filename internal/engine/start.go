@@ -20,6 +20,7 @@ type StartInput struct {
 	Environ           map[string]string // what the workload's templates see as env; nothing else of the environment
 	Trace             json.RawMessage
 	Child             *Child // set when a parked command of the parent asked for the execution
+	Rerun             *Rerun // set when an execution is run again
 }
 
 // Start makes the first event of an execution. What can be refused is refused
@@ -44,6 +45,10 @@ func Start(p *Program, in StartInput, env Env) (event.Event, error) {
 		returns.Payload = nil
 		meta.ParentCommand, meta.Returns, meta.ParentIter, meta.Depth = c.Command, &returns, c.Iter, c.Depth
 	}
+	if r := in.Rerun; r != nil {
+		meta.RerunOf, meta.FromStep = event.StringID(r.Of), r.FromStep
+		meta.ParentIter, meta.Depth = r.ParentIter, r.Depth
+	}
 	e := event.Event{
 		ExecutionID: in.ExecutionID, CatalogID: in.CatalogID, ParentExecutionID: in.ParentExecutionID,
 		EventID: env.NewID(), CreatedAt: env.Now,
@@ -51,7 +56,19 @@ func Start(p *Program, in StartInput, env Env) (event.Event, error) {
 		Context: encode(d), Detail: d,
 		Meta: encode(meta),
 	}
+	if meta.FromStep != "" {
+		return e, nil // the entry step may not run at all
+	}
 	return e, checkEntryLoop(p, in, e)
+}
+
+// Rerun says which execution is run again, and what its start said that the
+// new one keeps.
+type Rerun struct {
+	Of         event.ID
+	FromStep   string // "" for all of it; otherwise a Harvest is taken over before the first decision
+	ParentIter json.RawMessage
+	Depth      int
 }
 
 func checkEntryLoop(p *Program, in StartInput, start event.Event) error {

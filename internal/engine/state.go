@@ -42,6 +42,7 @@ type head struct {
 	parent                  Parent
 	depth                   int             // executions this one is within
 	parentIter              json.RawMessage // the parent's iteration that started this execution
+	preparing               bool            // what a rerun takes over is not complete yet
 
 	seq         int64
 	lastEventID event.ID
@@ -132,7 +133,10 @@ type run struct {
 	reason  string
 
 	enteredAt, endedAt time.Time
-	from               []string   // steps whose arcs led here
+	from               []string // steps whose arcs led here
+	reused             event.ID // the execution whose outcome this is; 0 for a run of our own
+	parts              int      // reused results that follow in events of their own
+	collected          [][]rawJSON
 	skip               *endDetail // why it was passed over
 
 	loop   *loopRun
@@ -181,6 +185,7 @@ type Command struct {
 	CreatedAt   time.Time
 	ClaimedAt   time.Time
 	EndedAt     time.Time
+	EndedBy     event.ID // the event that ended it
 	Error       string
 
 	turn         int64 // its place among those that wait for a worker

@@ -68,6 +68,7 @@ type StepOutcome struct {
 	Result json.RawMessage // nil when the name is undefined
 	Ref    string          // where the whole is kept when Result is only a summary
 	Error  string
+	Reused event.ID // the execution whose outcome this is; 0 for a run of its own
 }
 
 // Outcome lists the steps in the order they were first reached.
@@ -78,7 +79,7 @@ func (s *State) Outcome() []StepOutcome {
 		if st.cur == nil {
 			continue
 		}
-		o := StepOutcome{Name: name, Status: s.statusOf(st.cur), Runs: st.runs, Error: st.cur.errText}
+		o := StepOutcome{Name: name, Status: s.statusOf(st.cur), Runs: st.runs, Error: st.cur.errText, Reused: st.cur.reused}
 		if st.cur.phase == skipped && st.runs > 0 && st.cur.gen == st.runs {
 			o.Runs-- // a run its guard refused did not run
 		}

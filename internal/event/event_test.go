@@ -68,6 +68,9 @@ func TestStatusIsDerivedFromTheName(t *testing.T) {
 	for name, want := range map[Type]string{
 		"call.done": StatusCompleted, "step.exit": StatusCompleted, "command.completed": StatusCompleted,
 		"call.error": StatusFailed, "command.failed": StatusFailed, "command.started": StatusRunning, "whatever": StatusRunning,
+		"frame.abandoned": StatusAbandoned, "frame.committed": StatusCompleted, "stage.condoned": StatusRunning,
+		"playbook.cancelled": StatusCancelled, "playbook_cancelled": StatusCancelled, "execution.cancelled": StatusCancelled, "command.cancelled": StatusCancelled,
+		"subscription.message.dead_lettered": StatusFailed, "step_failed": StatusFailed, "step.skipped": StatusSkipped, "": StatusRunning,
 	} {
 		if got := name.DerivedStatus(); got != want {
 			t.Errorf("%s derives %s, want %s", name, got, want)

@@ -17,6 +17,9 @@ const (
 	StepSkipped Type = "step.skipped"
 	StepFailed  Type = "step.failed"
 	LoopDone    Type = "loop.done"
+	StepReused  Type = "step.reused" // it ran in another execution, whose result is taken over
+
+	RerunPrepared Type = "rerun.prepared" // everything that is reused is in the log; the rest runs now
 
 	NextEvaluated Type = "next.evaluated"
 	CtxUpdated    Type = "ctx.updated"
@@ -38,6 +41,8 @@ const (
 	CommandHeartbeat Type = "command.heartbeat"
 	CallDone         Type = "call.done"
 	CallError        Type = "call.error"
+
+	MessageDeduplicated Type = "subscription.message.deduplicated" // a start was suppressed as a duplicate
 )
 
 var aliases = map[Type]Type{
@@ -87,20 +92,25 @@ func (t Type) IsCommandEnd() bool {
 	return false
 }
 
-// DerivedStatus is the status word of an event whose producer gave none.
+// DerivedStatus is the status word of an event whose producer gave none: what
+// the words of the type's name say, and that something goes on when none of
+// them is about an end.
 func (t Type) DerivedStatus() string {
-	s := string(t)
-	for _, w := range []string{"done", "exit", "completed"} {
-		if strings.Contains(s, w) {
-			return StatusCompleted
+	derived := StatusRunning
+	for _, w := range strings.FieldsFunc(string(t), func(r rune) bool { return r == '.' || r == '_' || r == '-' || r == ':' }) {
+		if status, ok := endWords[strings.ToLower(w)]; ok {
+			derived = status // the last word counts: loop.exit.failed has failed
 		}
 	}
-	for _, w := range []string{"error", "failed"} {
-		if strings.Contains(s, w) {
-			return StatusFailed
-		}
-	}
-	return StatusRunning
+	return derived
+}
+
+// endWords are the words of event types that tell of an end, and of which.
+var endWords = map[string]string{
+	"done": StatusCompleted, "exit": StatusCompleted, "completed": StatusCompleted, "committed": StatusCompleted,
+	"error": StatusFailed, "failed": StatusFailed, "lettered": StatusFailed,
+	"cancelled": StatusCancelled, "canceled": StatusCancelled,
+	"abandoned": StatusAbandoned, "skipped": StatusSkipped,
 }
 
 // Status words of events, executions and commands.
@@ -116,6 +126,10 @@ const (
 	StatusCompleted = "COMPLETED"
 	StatusFailed    = "FAILED"
 	StatusCancelled = "CANCELLED"
+	StatusAbandoned = "ABANDONED"
+	StatusReused    = "REUSED"
+
+	StatusDeduplicated = "DEDUPLICATED"
 
 	// Tool statuses, carried by command.completed.
 	ToolSuccess = "success"

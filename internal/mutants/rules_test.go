@@ -19,7 +19,7 @@ var mutants = []mutant{
 		"a command ends once", "an end that was counted is counted again when it is repeated",
 		[]edit{
 			{"internal/engine/apply_command.go", "\tdrop(s, s.commands, c.ID)\n", ""},
-			{"internal/control/report.go", "(over[e.CommandID] || ps.ended(e))", "over[e.CommandID]"},
+			{"internal/control/report.go", "c == nil || !event.IsFinal(c.Status) {\n\t\treturn 0, false", "c == nil || true {\n\t\treturn 0, false"},
 		},
 	},
 	{

@@ -19,6 +19,8 @@ import (
 	"github.com/noetl/noetl-go/internal/api"
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/worker"
@@ -28,22 +30,29 @@ import (
 // temporary storage with a worker and no listener.
 type Options struct {
 	DataDir     string // SQLite file and embedded NATS live here; required unless both are external
-	DatabaseURL string // PostgreSQL; "" = SQLite in DataDir
+	DatabaseURL string // PostgreSQL; "" = SQLite in DataDir, unless Postgres names a database
+	Postgres    Postgres
 	NATSURL     string // "" = embedded
 	Listen      string // host:port; "" = no HTTP
 	NATSListen  string // host:port on which the embedded NATS admits remote workers; "" = none
 	InProcess   bool   // no broker at all: commands reach only the worker in this process
 	NoWorker    bool
-	Slots       int               // of the in-process worker; 0 = default
-	Pools       []string          // of the in-process worker; nil = default
-	Lease       time.Duration     // of a claim; 0 = default
-	MaxAttempts int               // claims of one command before it is given up; 0 = default
-	PublicURL   string            // how workers reach this server; "" = from Listen
-	TemplateEnv map[string]string // what the templates of workloads see as env
-	Relaxed     bool              // SQLite may lose the last commits on power loss
-	MachineID   int               // of the id generator; with PostgreSQL the next free one from here on
-	Version     string
-	Logger      *slog.Logger
+	Slots       int                  // of the in-process worker; 0 = default
+	Pools       []string             // of the in-process worker; nil = default
+	Lease       time.Duration        // of a claim; 0 = default
+	MaxAttempts int                  // claims of one command before it is given up; 0 = default
+	PublicURL   string               // how workers reach this server; "" = from Listen
+	TemplateEnv map[string]string    // what the templates of workloads see as env
+	Relaxed     bool                 // SQLite may lose the last commits on power loss
+	Stall       control.StallOptions // what becomes of executions that do not get on
+	Publication Publication          // of events to the outside
+	Observation Observation          // what the server shows of itself
+	// InternalToken opens the internal routes of the API; "" keeps them closed.
+	InternalToken string
+	StringIDs     bool // ids in answers about executions are strings, for browsers
+	MachineID     int  // of the id generator; with PostgreSQL the next free one from here on
+	Version       string
+	Logger        *slog.Logger
 }
 
 // Node is a running process.
@@ -54,6 +63,7 @@ type Node struct {
 	worker  *worker.Worker
 	bus     bus.Bus
 	machine int
+	metrics *obs.Metrics
 
 	background []func(context.Context) error // run beside the control plane
 	cancel     context.CancelFunc
@@ -89,10 +99,16 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if o.PublicURL == "" {
 		o.PublicURL = n.URL
 	}
-	ids := snowflake.New(n.machine, time.Now)
+	ids := snowflake.New(n.machine, failpoint.Now)
+	outbox, err := n.outbox(ctx, o.Publication)
+	if err != nil {
+		return nil, err
+	}
+	n.metrics = control.NewMetrics(o.Version)
 	if n.Plane, err = control.New(control.Options{
-		Store: n.Store, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
-		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv,
+		Metrics: n.metrics,
+		Store:   n.Store, Bus: n.bus, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
+		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv, Stall: o.Stall, Outbox: outbox,
 	}); err != nil {
 		return nil, err
 	}
@@ -112,7 +128,9 @@ func (n *Node) run(o Options, ln net.Listener) error {
 	if ln != nil {
 		var err error
 		if srv, err = api.New(api.Options{
-			Plane: n.Plane, Version: o.Version, Logger: o.Logger, AllowedHosts: allowedHosts(ln, o.PublicURL),
+			Metrics: n.metrics, DisableMetrics: o.Observation.DisableMetrics,
+			ShardIndex: o.Observation.ShardIndex, ShardCount: o.Observation.ShardCount,
+			Plane: n.Plane, Version: o.Version, Logger: o.Logger, InternalToken: o.InternalToken, AllowedHosts: allowedHosts(ln, o.PublicURL), StringIDs: o.StringIDs,
 		}); err != nil {
 			return err
 		}

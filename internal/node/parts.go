@@ -29,7 +29,7 @@ import (
 
 func (n *Node) openStore(ctx context.Context, o Options) error {
 	n.machine = o.MachineID
-	if o.DatabaseURL != "" {
+	if o.usesPostgres() {
 		return n.openPostgres(ctx, o)
 	}
 	if err := ensureDir(o.DataDir); err != nil {
@@ -49,7 +49,11 @@ func (n *Node) openStore(ctx context.Context, o Options) error {
 }
 
 func (n *Node) openPostgres(ctx context.Context, o Options) error {
-	db, err := postgres.Open(ctx, postgres.Options{DSN: o.DatabaseURL})
+	opts, err := o.postgresOptions()
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,7 @@ func DefaultPools() []string { return []string{"shared", "system", "subscription
 func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generator) error {
 	host, _ := os.Hostname()
 	id := fmt.Sprintf("%s%s-%d", embeddedPrefix, strings.ToLower(host), os.Getpid())
-	if o.DatabaseURL != "" {
+	if o.usesPostgres() {
 		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
 	}
 	tools := newToolbox(n.Plane)
@@ -122,8 +126,13 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 		n.background = append(n.background, func(ctx context.Context) error { tools.warm(ctx, o.Logger); return nil })
 	}
 	var err error
+	o.Pools, o.Slots = orDefault(o.Pools, DefaultPools()), orDefaultInt(o.Slots, DefaultSlots())
+	var registry worker.Registry // only a server has somebody to show it to
+	if o.Listen != "" {
+		registry = n.Plane
+	}
 	n.worker, err = worker.New(worker.Options{
-		ID: id, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
+		ID: id, Pools: o.Pools, Slots: o.Slots, Registry: registry, Registration: registration(o.Pools, o.Slots, tools.set, o.Version),
 		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
 		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: n.Plane}),
 	})

@@ -22,6 +22,7 @@ type WorkerOptions struct {
 	Slots     int
 	Heartbeat time.Duration
 	Drain     time.Duration
+	Version   string
 	Logger    *slog.Logger
 }
 
@@ -51,8 +52,9 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 		return nil, errors.Join(err, w.clean.close())
 	}
 	ids := snowflake.New(machine, time.Now)
+	o.Pools, o.Slots = orDefault(o.Pools, DefaultPools()), orDefaultInt(o.Slots, DefaultSlots())
 	w.worker, err = worker.New(worker.Options{
-		ID: o.ID, Pools: orDefault(o.Pools, DefaultPools()), Slots: orDefaultInt(o.Slots, DefaultSlots()),
+		ID: o.ID, Pools: o.Pools, Slots: o.Slots, Registry: cl, Registration: registration(o.Pools, o.Slots, tools.set, o.Version),
 		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger,
 		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID, Results: cl}),
 	})

@@ -34,7 +34,7 @@ func (w *world) startPlane() {
 	p := &plane{name: fmt.Sprintf("plane%02d", w.born), swept: map[string]time.Time{"DueExecutions": time.Now()}}
 	p.life, p.stop = context.WithCancel(context.Background())
 	o := control.Options{
-		Store: &gate{w: w, p: p}, Bus: mouth{w.bus, p}, IDs: snowflake.New(w.born, nil).Next,
+		Store: &gate{Store: still{}, w: w, p: p}, Bus: mouth{w.bus, p}, IDs: snowflake.New(w.born, nil).Next,
 		Lease: lease, QuietLease: 2 * lease, Sweep: sweepEvery, Recover: recoverEvery,
 		CacheExecutions: w.cache, CachePrograms: w.cache, MailboxLimit: w.mailbox, Errands: 1,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
@@ -79,6 +80,13 @@ func (w *world) verify() {
 		if w.book.tame {
 			w.reorder(p.program, row, events)
 		}
+	}
+	report, err := control.Verify(context.Background(), control.VerifyOptions{Store: w.store})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, d := range report.Differences {
+		w.problem(rows, "%s", d)
 	}
 }
 

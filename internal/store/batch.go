@@ -14,6 +14,9 @@ func (b *Batch) Check() error {
 	if b.Expected == 0 && len(b.Events) == 0 {
 		return event.Errorf(event.Internal, "append to execution %d: an execution starts with an event", id)
 	}
+	if b.Expected != 0 && b.Claim != nil {
+		return event.Errorf(event.Internal, "append to execution %d: only a start takes a claim", id)
+	}
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.ExecutionID != id || e.Seq != b.Expected+int64(i)+1 {
@@ -41,6 +44,23 @@ func (b *Batch) Check() error {
 	return nil
 }
 
+// CheckProjection refuses rows that are not all of one execution, or a command
+// that appears twice.
+func CheckProjection(x *Execution, commands []Command) error {
+	seen := make(map[event.ID]bool, len(commands))
+	for i := range commands {
+		c := &commands[i]
+		if c.ExecutionID != x.ExecutionID {
+			return event.Errorf(event.Internal, "project execution %d: command %d belongs to execution %d", x.ExecutionID, c.EventID, c.ExecutionID)
+		}
+		if seen[c.EventID] {
+			return event.Errorf(event.Internal, "project execution %d: command %d appears twice", x.ExecutionID, c.EventID)
+		}
+		seen[c.EventID] = true
+	}
+	return nil
+}
+
 func repeats(commands []Command, id event.ID) bool {
 	for i := range commands {
 		if commands[i].EventID == id {
@@ -60,6 +80,9 @@ func (b *Batch) Size() int {
 	}
 	for i := range b.Results {
 		n += len(b.Results[i].Data)
+	}
+	if b.Publish {
+		n += row / 2 * len(b.Events)
 	}
 	return n
 }

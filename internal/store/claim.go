@@ -13,7 +13,7 @@ import (
 type StartClaim struct {
 	Scope  event.ID // the subscription or parent, or a hash of who asks for what
 	Key    string
-	Window time.Duration // a claim older than this is free to be taken
+	Window time.Duration // a claim as old as this is free to be taken
 	At     time.Time     // now
 }
 

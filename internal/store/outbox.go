@@ -36,7 +36,7 @@ type OutboxClaim struct {
 
 // OutboxCounts is the state of the outbox.
 type OutboxCounts struct {
-	Ready     int64 // could be claimed now
+	Ready     int64 // due, whether or not another row of its execution goes first
 	Waiting   int64 // failed and not yet due again
 	InFlight  int64
 	Published int64
@@ -52,12 +52,14 @@ type Outbox interface {
 	// ClaimOutbox takes the oldest rows that are due, ascending by ID.
 	ClaimOutbox(ctx context.Context, c OutboxClaim) ([]OutboxRow, error)
 	// MarkPublished ends rows. With a token only those still claimed under it
-	// count; without one any that is not published. It returns how many changed.
+	// count; without one any that is not published, dead ones too. It returns how
+	// many changed.
 	MarkPublished(ctx context.Context, token string, ids []int64, now time.Time) (int, error)
 	// MarkFailed makes a row wait until the given time. False when it is not
 	// claimed under the token (any claim, when token is empty).
 	MarkFailed(ctx context.Context, token string, id int64, reason string, until time.Time) (bool, error)
-	// ReleaseOutbox gives claimed rows back as if they had not been claimed.
+	// ReleaseOutbox gives rows claimed under the token back as if they had not
+	// been claimed, and returns how many.
 	ReleaseOutbox(ctx context.Context, token string, ids []int64) (int, error)
 	// CountOutbox counts rows; limits as in a claim decide what is ready.
 	CountOutbox(ctx context.Context, now time.Time, lease time.Duration) (OutboxCounts, error)

@@ -26,7 +26,7 @@ type Runtime struct {
 // RuntimeFilter selects runtimes; zero fields do not restrict.
 type RuntimeFilter struct {
 	Kind string
-	Name string // SQL LIKE pattern, case-sensitive
+	Name string // SQL LIKE pattern, case-sensitive; see Like
 }
 
 // Runtimes is the registry of processes.
@@ -34,7 +34,7 @@ type Runtimes interface {
 	// PutRuntime stores r under its kind and name. One that exists keeps its id
 	// and CreatedAt. It returns the row as stored.
 	PutRuntime(ctx context.Context, r Runtime) (Runtime, error)
-	// BeatRuntime moves a heartbeat. ErrNotFound when unknown.
+	// BeatRuntime moves a heartbeat and nothing else. ErrNotFound when unknown.
 	BeatRuntime(ctx context.Context, kind, name string, now time.Time) (Runtime, error)
 	// Runtime returns one. ErrNotFound when unknown.
 	Runtime(ctx context.Context, kind, name string) (Runtime, error)

@@ -58,9 +58,10 @@ type Log interface {
 	// Append stores b as a whole or not at all. ErrConflict when the stored
 	// sequence differs from b.Expected, ErrDuplicate when an event_id exists; a
 	// batch that is both is a conflict. A *ClaimedError when b.Claim is held by
-	// another execution; a conflict is found first. When ctx ends or the backend is lost
-	// before the answer, whether b was stored is unknown: the sequence tells. b
-	// belongs to the store from the call on; do not write to its slices again.
+	// another execution; a conflict is found first, a duplicate last. When ctx
+	// ends or the backend is lost before the answer, whether b was stored is
+	// unknown: the sequence tells. b belongs to the store from the call on; do
+	// not write to its slices again.
 	Append(ctx context.Context, b Batch) error
 	// Events returns events with Seq > after in order, at most limit (0 = all).
 	// An unknown execution has none.
@@ -107,7 +108,7 @@ type ExecutionFilter struct {
 	CatalogID   event.ID
 	ParentID    event.ID
 	Pool        string
-	StartedFrom time.Time // inclusive
+	StartedFrom time.Time // inclusive; see IDRange
 	StartedTo   time.Time // exclusive
 	Before      event.ID  // only ids below
 	Limit       int       // 0 = 50
@@ -220,7 +221,8 @@ type EntryFilter struct {
 
 // Catalog keeps playbooks and other resources by path and version.
 type Catalog interface {
-	// AddEntry stores e under the next version of its path and returns it complete.
+	// AddEntry stores e under the next version of its path, archived ones counted,
+	// and returns it complete.
 	AddEntry(ctx context.Context, e Entry) (Entry, error)
 	// Entry returns an entry by id. ErrNotFound when absent.
 	Entry(ctx context.Context, id event.ID) (Entry, error)
@@ -229,12 +231,11 @@ type Catalog interface {
 	EntryByPath(ctx context.Context, path string, version int) (Entry, error)
 	// ListEntries returns entries newest first.
 	ListEntries(ctx context.Context, f EntryFilter) ([]Entry, error)
-	// RemoveEntries takes a version of a path, or all when version is 0, out of
-	// the catalog: entries no execution refers to are deleted, the others archived
-	// at now. It returns those it took, archived ones with ArchivedAt set. None is
-	// no error.
+	// RemoveEntries archives a version of a path, or all when version is 0, and
+	// returns those it took, with ArchivedAt set. None is no error. Nothing is
+	// deleted: an execution may start from an entry at the very moment.
 	RemoveEntries(ctx context.Context, path string, version int, now time.Time) ([]Entry, error)
-	// RestoreEntries brings archived entries back and returns them.
+	// RestoreEntries brings archived entries back and returns them by version.
 	RestoreEntries(ctx context.Context, path string, version int) ([]Entry, error)
 	// CountEntries counts the paths of a kind that are not archived.
 	CountEntries(ctx context.Context, kind string) (int64, error)

@@ -18,9 +18,17 @@ func BuildNoetl(t testing.TB) string {
 	return built(t, buildNoetl)
 }
 
+// BuildFaultyNoetl is the path of a noetl binary in which failpoints can be
+// switched on and the clock be moved.
+func BuildFaultyNoetl(t testing.TB) string {
+	t.Helper()
+	return built(t, buildFaulty)
+}
+
 var (
-	buildNoetl = sync.OnceValues(func() (string, error) { return build("cmd/noetl", raceEnabled) })
-	buildNATS  = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", false) })
+	buildNoetl  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", raceEnabled) })
+	buildFaulty = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", raceEnabled, "-tags", "failpoints") })
+	buildNATS   = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
 )
 
 func built(t testing.TB, once func() (string, error)) string {
@@ -33,7 +41,7 @@ func built(t testing.TB, once func() (string, error)) string {
 }
 
 // build compiles a command of this module into the scratch directory.
-func build(pkg string, race bool) (string, error) {
+func build(pkg, name string, race bool, flags ...string) (string, error) {
 	dir, err := scratch()
 	if err != nil {
 		return "", err
@@ -42,8 +50,8 @@ func build(pkg string, race bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find module %s: %w", modulePath, err)
 	}
-	path := filepath.Join(dir, filepath.Base(pkg))
-	args := []string{"build", "-o", path}
+	path := filepath.Join(dir, name)
+	args := append([]string{"build", "-o", path}, flags...)
 	if race {
 		args = append(args, "-race")
 	}

@@ -116,6 +116,19 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Freeze stops the process without ending it, as SIGSTOP does.
+func (p *Process) Freeze() { p.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(p.cmd.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		p.t.Errorf("send %s: %v", s, err)
+	}
+}
+
 // Terminate asks the process to end (SIGTERM). Use Wait to see how it did.
 func (p *Process) Terminate() {
 	p.t.Helper()

@@ -19,6 +19,9 @@ type supervised struct {
 	once  sync.Once
 }
 
+// Both signals: PostgreSQL ends quickly with the first, a shell in the
+// background heeds only the second.
+//
 // The first argument is the directory to remove (empty: none), the rest is the
 // command to run meanwhile (may be absent).
 const supervisor = `
@@ -26,7 +29,7 @@ dir=$1; shift
 pid=
 if [ $# -gt 0 ]; then "$@" & pid=$!; fi
 read -r _
-if [ -n "$pid" ]; then kill -INT "$pid"; wait "$pid"; fi
+if [ -n "$pid" ]; then kill -INT "$pid"; kill -TERM "$pid"; wait "$pid"; fi
 [ -z "$dir" ] || rm -rf "$dir"
 `
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
@@ -90,7 +91,9 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 		w.interrupted(t)
 		return nil
 	}
+	_ = failpoint.Hit(failpoint.WorkerClaimed)
 	ev := w.execute(ctx, t.cmd)
+	_ = failpoint.Hit(failpoint.WorkerRan)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrClaimLost):
 		w.log.Warn("claim lost while the command ran", "command_id", t.cmd.Meta.CommandID)
@@ -110,6 +113,7 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 	if !ok {
 		return nil
 	}
+	_ = failpoint.Hit(failpoint.WorkerReported)
 	t.ack(w)
 	return answer.Commands
 }

@@ -63,6 +63,11 @@ type Options struct {
 	// end; default 25 s, negative for not at all.
 	Drain time.Duration
 
+	// Registry, when set, is told of the worker while it runs; Registration is
+	// what it says of itself there, without its name.
+	Registry     Registry
+	Registration event.Registration
+
 	// OnFree, when set, is called after a slot became free, so that whoever
 	// delivers knows when to try again. It must not block.
 	OnFree func()
@@ -175,6 +180,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	// Leases are kept until the last command has ended.
 	beating, stopBeats := context.WithCancel(context.Background())
 	beats.Go(func() { w.beatUntil(beating) })
+	beats.Go(func() { w.enlisted(beating) })
 	leave, err := w.pull(ctx)
 	w.shutDown()
 	leave()

@@ -85,6 +85,22 @@ func (p *Plane) Cancel(ctx context.Context, id event.ID, r control.CancelRequest
 	return control.CancelAnswer{ExecutionID: id, Status: "cancelled", Message: "Execution cancelled", Cancelled: []event.ID{id}}, nil
 }
 
+// Finalize answers OnFinalize, or agrees.
+func (p *Plane) Finalize(_ context.Context, id event.ID, r control.FinalizeRequest) (control.FinalizeAnswer, error) {
+	if p.OnFinalize != nil {
+		return p.OnFinalize(id, r)
+	}
+	return control.FinalizeAnswer{Status: r.Status}, nil
+}
+
+// Cleanup answers OnCleanup, or finds nothing.
+func (p *Plane) Cleanup(_ context.Context, r control.CleanupRequest) (control.CleanupAnswer, error) {
+	if p.OnCleanup != nil {
+		return p.OnCleanup(r)
+	}
+	return control.CleanupAnswer{}, nil
+}
+
 // Execution finds a row.
 func (p *Plane) Execution(_ context.Context, id event.ID) (store.Execution, error) {
 	p.mu.Lock()

@@ -34,7 +34,10 @@ type Plane struct {
 	OnReport    func(event.Report) (event.ReportAnswer, error)
 	OnHeartbeat func([]event.Heartbeat) ([]event.HeartbeatAnswer, error)
 	OnRelease   func(event.Heartbeat) error
+	OnRerun     func(event.ID, control.RerunRequest) (control.ExecuteAnswer, error)
 	OnCancel    func(event.ID, control.CancelRequest) (control.CancelAnswer, error)
+	OnFinalize  func(event.ID, control.FinalizeRequest) (control.FinalizeAnswer, error)
+	OnCleanup   func(control.CleanupRequest) (control.CleanupAnswer, error)
 	OnList      func(store.ExecutionFilter) ([]store.Execution, error)
 	OnPutResult func(execution event.ID, name string, data json.RawMessage) (event.StoredResult, error)
 	OnExplain   func(id event.ID, step string) ([]event.Explanation, error)

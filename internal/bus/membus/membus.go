@@ -24,6 +24,8 @@ type Options struct {
 	Drop func(event.Notification) bool
 	// Duplicate delivers the notification twice when it returns true.
 	Duplicate func(event.Notification) bool
+	// RefuseEvent refuses the message with the error it returns.
+	RefuseEvent func(bus.EventMessage) error
 
 	AckWait         time.Duration // silence after which a delivery is repeated; default 60 s
 	DuplicateWindow time.Duration // equal publications within it are one; default 2 min
@@ -43,6 +45,7 @@ type Bus struct {
 	watchers map[*watcher]struct{}
 	recent   map[string]time.Time // message id -> when it was published
 	order    []string             // the keys of recent, oldest first
+	events   events
 }
 
 // queue holds what waits for a delivery in one pool.

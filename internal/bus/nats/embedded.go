@@ -26,14 +26,16 @@ type EmbeddedOptions struct {
 	Subject  string
 	Consumer string
 
-	MaxStore int64 // bytes of notifications kept on disk; default 256 MiB
-	Logger   *slog.Logger
+	MaxStore  int64 // bytes of notifications kept on disk; default 256 MiB
+	MaxEvents int64 // bytes of events kept on disk; default 1 GiB
+	Logger    *slog.Logger
 }
 
 const (
-	defaultMaxStore = 256 << 20
-	maxMemory       = 64 << 20
-	readyTimeout    = 10 * time.Second
+	defaultMaxStore  = 256 << 20
+	defaultMaxEvents = 1 << 30
+	maxMemory        = 64 << 20
+	readyTimeout     = 10 * time.Second
 )
 
 // Embedded starts a NATS server in this process and connects to it without a
@@ -43,13 +45,16 @@ func Embedded(ctx context.Context, o EmbeddedOptions) (*Bus, error) {
 	if o.MaxStore == 0 {
 		o.MaxStore = defaultMaxStore
 	}
+	if o.MaxEvents == 0 {
+		o.MaxEvents = defaultMaxEvents
+	}
 	s, err := startServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	b, err := open(ctx, Options{
 		Token: o.Token, Stream: o.Stream, Subject: o.Subject, Consumer: o.Consumer,
-		Logger: o.Logger, Name: "noetl embedded", maxBytes: o.MaxStore,
+		Logger: o.Logger, Name: "noetl embedded", maxBytes: o.MaxStore, maxEventBytes: o.MaxEvents,
 	}.withDefaults(), s)
 	if err != nil {
 		s.Shutdown()
@@ -91,8 +96,8 @@ func (o EmbeddedOptions) serverOptions() (*server.Options, error) {
 		ServerName: "noetl", NoSigs: true, NoLog: true, DontListen: true,
 		JetStream: true, StoreDir: o.StoreDir,
 		JetStreamMaxMemory: maxMemory,
-		// Twice the stream's limit leaves room for blocks being compacted.
-		JetStreamMaxStore: 2 * o.MaxStore,
+		// Twice the streams' limits leave room for blocks being compacted.
+		JetStreamMaxStore: 2 * (o.MaxStore + o.MaxEvents),
 		Authorization:     o.Token,
 	}
 	if o.Listen == "" {

@@ -48,9 +48,12 @@ type Options struct {
 	Consumer string // prefix of durable consumers; default noetl_worker_pool
 	Name     string // of this connection, as the broker's monitoring shows it
 
+	EventStream string // default noetl_events
+
 	Logger *slog.Logger
 
-	maxBytes int64 // of the stream; 0 leaves it to the broker
+	maxBytes      int64 // of the stream; 0 leaves it to the broker
+	maxEventBytes int64 // the same of the stream of events
 }
 
 func (o Options) withDefaults() Options {
@@ -62,6 +65,7 @@ func (o Options) withDefaults() Options {
 	def(&o.Stream, DefaultStream)
 	def(&o.Subject, DefaultSubject)
 	def(&o.Consumer, DefaultConsumer)
+	def(&o.EventStream, EventStreamName)
 	def(&o.Name, "noetl")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -77,8 +81,9 @@ type Bus struct {
 	server  *server.Server // nil unless embedded
 	tokens  chan struct{}  // one per message in flight
 
-	mu     sync.Mutex // guards subs and closed
+	mu     sync.Mutex // guards subs, events and closed
 	subs   map[*subscription]struct{}
+	events *eventStream // nil until opened
 	closed bool
 }
 
@@ -175,6 +180,9 @@ func (b *Bus) Close() error {
 	}
 	b.eachSubscription((*subscription).Stop)
 	b.js.CleanupPublisher()
+	if s := b.openEvents(); s != nil {
+		s.js.CleanupPublisher()
+	}
 	b.conn.Close()
 	if b.server != nil {
 		b.server.Shutdown()

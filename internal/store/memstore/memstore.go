@@ -17,15 +17,17 @@ var errClosed = &event.Error{Code: event.Unavailable, Message: "store is closed"
 
 // Store implements store.Store. Make one with New.
 type Store struct {
-	store.Missing
 	mu         sync.Mutex // guards everything below
 	closed     bool
 	faults     Faults
 	executions map[event.ID]*execution
-	entries    []store.Entry         // in order of arrival
-	byCatalog  map[event.ID]int      // index into entries
-	byPath     map[string][]event.ID // versions 1, 2, 3 … of a path
+	entries    map[event.ID]*store.Entry
 	results    map[resultKey]store.Result
+	claims     map[claimKey]claim
+	outbox     outbox
+	variables  map[event.ID]map[string]*store.Variable
+	runtimes   map[runtimeKey]*store.Runtime
+	snapshots  map[snapshotKey]store.Snapshot
 }
 
 var _ store.Store = (*Store)(nil)
@@ -42,9 +44,12 @@ type execution struct {
 func New() *Store {
 	return &Store{
 		executions: map[event.ID]*execution{},
-		byCatalog:  map[event.ID]int{},
-		byPath:     map[string][]event.ID{},
+		entries:    map[event.ID]*store.Entry{},
 		results:    map[resultKey]store.Result{},
+		claims:     map[claimKey]claim{},
+		variables:  map[event.ID]map[string]*store.Variable{},
+		runtimes:   map[runtimeKey]*store.Runtime{},
+		snapshots:  map[snapshotKey]store.Snapshot{},
 	}
 }
 
@@ -83,7 +88,12 @@ func (s *Store) append(b *store.Batch) error {
 	case x == nil && b.Expected != 0, x != nil && x.row.LastSeq != b.Expected:
 		return store.ErrConflict
 	case x == nil:
-		x = &execution{seqs: map[event.ID]int64{}, commands: map[event.ID]*store.Command{}}
+		x = newExecution()
+	}
+	if b.Claim != nil {
+		if holder, held := s.holder(*b.Claim); held && holder != b.Execution.ExecutionID {
+			return &store.ClaimedError{ExecutionID: holder}
+		}
 	}
 	fresh := make(map[event.ID]bool, len(b.Events))
 	for i := range b.Events {
@@ -100,14 +110,28 @@ func (s *Store) append(b *store.Batch) error {
 		x.events = append(x.events, e)
 		x.seqs[e.EventID] = e.Seq
 	}
-	for i := range b.Commands {
-		c := normalCommand(b.Commands[i])
-		x.commands[c.EventID] = &c
-	}
+	x.putCommands(b.Commands)
 	for _, r := range b.Results {
 		s.putResult(r)
 	}
+	if b.Claim != nil {
+		s.takeClaim(*b.Claim, b.Execution.ExecutionID)
+	}
+	if b.Publish {
+		s.outbox.add(b.Events)
+	}
 	return nil
+}
+
+func newExecution() *execution {
+	return &execution{seqs: map[event.ID]int64{}, commands: map[event.ID]*store.Command{}}
+}
+
+func (x *execution) putCommands(commands []store.Command) {
+	for i := range commands {
+		c := normalCommand(commands[i])
+		x.commands[c.EventID] = &c
+	}
 }
 
 // Events implements store.Log.
@@ -187,6 +211,15 @@ func (s *Store) do(ctx context.Context, op string, effect func() error) error {
 	default:
 		return effect()
 	}
+}
+
+// count runs an operation that tells how many rows it changed.
+func (s *Store) count(ctx context.Context, op string, effect func() int) (int, error) {
+	n := 0
+	if err := s.do(ctx, op, func() error { n = effect(); return nil }); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 // cloneEvent copies what callers might still write to, and drops what is never stored.

@@ -4,195 +4,152 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-// defaultList is the page size when a filter gives none.
-const defaultList = 50
+type snapshotKey struct {
+	execution event.ID
+	typ, id   string
+}
 
-// Execution implements store.Executions.
-func (s *Store) Execution(ctx context.Context, id event.ID) (store.Execution, error) {
-	var out store.Execution
-	err := s.do(ctx, "Execution", func() error {
-		x := s.executions[id]
-		if x == nil {
+// PutSnapshot implements store.Snapshots.
+func (s *Store) PutSnapshot(ctx context.Context, snap store.Snapshot) error {
+	return s.do(ctx, "PutSnapshot", func() error {
+		key := snapshotKey{snap.ExecutionID, snap.Type, snap.ID}
+		if old, there := s.snapshots[key]; there && old.Seq > snap.Seq {
+			return nil
+		}
+		snap = cloneSnapshot(snap)
+		snap.UpdatedAt = normalTime(snap.UpdatedAt)
+		s.snapshots[key] = snap
+		return nil
+	})
+}
+
+// Snapshot implements store.Snapshots.
+func (s *Store) Snapshot(ctx context.Context, execution event.ID, typ, id string) (store.Snapshot, error) {
+	var out store.Snapshot
+	err := s.do(ctx, "Snapshot", func() error {
+		snap, there := s.snapshots[snapshotKey{execution, typ, id}]
+		if !there {
 			return store.ErrNotFound
 		}
-		out = x.row
+		out = cloneSnapshot(snap)
 		return nil
 	})
 	return out, err
 }
 
-// ListExecutions implements store.Executions.
-func (s *Store) ListExecutions(ctx context.Context, f store.ExecutionFilter) ([]store.Execution, error) {
-	var out []store.Execution
-	err := s.do(ctx, "ListExecutions", func() error {
-		for _, x := range s.executions {
-			if matches(&x.row, f) {
-				out = append(out, x.row)
-			}
-		}
-		slices.SortFunc(out, func(a, b store.Execution) int { return cmp.Compare(b.ExecutionID, a.ExecutionID) })
-		limit := f.Limit
-		if limit <= 0 {
-			limit = defaultList
-		}
-		out = page(out, f.Offset, limit)
-		return nil
-	})
-	return out, err
+func cloneSnapshot(snap store.Snapshot) store.Snapshot {
+	snap.State, snap.Meta = clip(snap.State), clip(snap.Meta)
+	return snap
 }
 
-func matches(x *store.Execution, f store.ExecutionFilter) bool {
-	return (f.Status == "" || x.Status == f.Status) &&
-		(f.Path == "" || strings.Contains(strings.ToLower(x.Path), strings.ToLower(f.Path))) &&
-		(f.CatalogID == 0 || x.CatalogID == f.CatalogID) &&
-		(f.ParentID == 0 || x.ParentExecutionID == f.ParentID)
-}
-
-// page cuts rows; a limit of 0 means all.
-func page[T any](rows []T, offset, limit int) []T {
-	rows = rows[min(max(offset, 0), len(rows)):]
-	if limit > 0 && len(rows) > limit {
-		rows = rows[:limit]
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	return slices.Clip(rows)
-}
-
-// OpenExecutions implements store.Executions.
-func (s *Store) OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) ([]event.ID, error) {
+// LoggedExecutions implements store.Projections. An execution without events
+// is never kept, so the ones that are have a log.
+func (s *Store) LoggedExecutions(ctx context.Context, after event.ID, limit int) ([]event.ID, error) {
 	var out []event.ID
-	err := s.do(ctx, "OpenExecutions", func() error {
-		for id, x := range s.executions {
-			if id > after && !event.IsFinal(x.row.Status) && x.row.UpdatedAt.Before(before) {
-				out = append(out, id)
-			}
-		}
-		slices.Sort(out)
-		out = page(out, 0, limit)
+	err := s.do(ctx, "LoggedExecutions", func() error {
+		out = s.idsAfter(after, limit)
 		return nil
 	})
 	return out, err
 }
 
-// Command implements store.Commands.
-func (s *Store) Command(ctx context.Context, execution, eventID event.ID) (store.Command, error) {
-	var out store.Command
-	err := s.do(ctx, "Command", func() error {
-		c := s.command(execution, eventID)
-		if c == nil {
-			return store.ErrNotFound
-		}
-		out = *c
-		return nil
-	})
-	return out, err
-}
-
-func (s *Store) command(execution, eventID event.ID) *store.Command {
-	if execution != 0 {
-		if x := s.executions[execution]; x != nil {
-			return x.commands[eventID]
-		}
-		return nil
-	}
-	for _, x := range s.executions {
-		if c := x.commands[eventID]; c != nil {
-			return c
+func (s *Store) idsAfter(after event.ID, limit int) []event.ID {
+	var out []event.ID
+	for id := range s.executions {
+		if id > after {
+			out = append(out, id)
 		}
 	}
-	return nil
-}
-
-// PendingCommands implements store.Commands.
-func (s *Store) PendingCommands(ctx context.Context, before time.Time, limit int) ([]store.Command, error) {
-	var out []store.Command
-	err := s.do(ctx, "PendingCommands", func() error {
-		out = s.selectCommands(limit,
-			func(c *store.Command) bool {
-				return c.Status == event.StatusPending && !c.CreatedAt.IsZero() && c.CreatedAt.Before(before)
-			},
-			func(c *store.Command) time.Time { return c.CreatedAt })
-		return nil
-	})
-	return out, err
-}
-
-// ExpiredCommands implements store.Commands.
-func (s *Store) ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
-	var out []store.Command
-	err := s.do(ctx, "ExpiredCommands", func() error {
-		out = s.selectCommands(limit,
-			func(c *store.Command) bool { return held(c) && !c.LeaseUntil.IsZero() && c.LeaseUntil.Before(now) },
-			func(c *store.Command) time.Time { return c.LeaseUntil })
-		return nil
-	})
-	return out, err
-}
-
-// selectCommands returns the chosen commands by age, then by event id.
-func (s *Store) selectCommands(limit int, want func(*store.Command) bool, age func(*store.Command) time.Time) []store.Command {
-	var out []store.Command
-	for _, x := range s.executions {
-		for _, c := range x.commands {
-			if want(c) {
-				out = append(out, *c)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b store.Command) int {
-		return cmp.Or(age(&a).Compare(age(&b)), cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.ExecutionID, b.ExecutionID))
-	})
+	slices.Sort(out)
 	return page(out, 0, limit)
 }
 
-func held(c *store.Command) bool {
-	return c.Status == event.StatusClaimed || c.Status == event.StatusRunning
-}
-
-// RenewLeases implements store.Commands.
-func (s *Store) RenewLeases(ctx context.Context, beats []event.Heartbeat, until time.Time) ([]bool, error) {
-	out := make([]bool, len(beats))
-	err := s.do(ctx, "RenewLeases", func() error {
-		for i, beat := range beats {
-			c := s.command(beat.ExecutionID, beat.EventID)
-			if c != nil && held(c) && c.WorkerID == beat.WorkerID && c.Attempt == beat.Attempt {
-				c.LeaseUntil, out[i] = normalTime(until), true
-			}
+// ProjectedExecutions implements store.Projections.
+func (s *Store) ProjectedExecutions(ctx context.Context, after event.ID, limit int) ([]store.Execution, error) {
+	var out []store.Execution
+	err := s.do(ctx, "ProjectedExecutions", func() error {
+		for _, id := range s.idsAfter(after, limit) {
+			out = append(out, s.executions[id].row)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
-// ExpireLeases implements store.Commands.
-func (s *Store) ExpireLeases(ctx context.Context, workerPrefix string, now time.Time) (int, error) {
-	n := 0
-	err := s.do(ctx, "ExpireLeases", func() error {
-		now := normalTime(now)
+// CommandsOf implements store.Projections.
+func (s *Store) CommandsOf(ctx context.Context, execution event.ID) ([]store.Command, error) {
+	var out []store.Command
+	err := s.do(ctx, "CommandsOf", func() error {
+		x := s.executions[execution]
+		if x == nil {
+			return nil
+		}
+		for _, c := range x.commands {
+			out = append(out, *c)
+		}
+		slices.SortFunc(out, func(a, b store.Command) int { return cmp.Compare(a.EventID, b.EventID) })
+		return nil
+	})
+	return out, err
+}
+
+// Reproject implements store.Projections.
+func (s *Store) Reproject(ctx context.Context, row store.Execution, commands []store.Command) error {
+	if err := store.CheckProjection(&row, commands); err != nil {
+		return err
+	}
+	return s.do(ctx, "Reproject", func() error {
+		x := s.executions[row.ExecutionID]
+		if x == nil || int64(len(x.events)) != row.LastSeq {
+			return store.ErrConflict
+		}
+		x.row = normalExecution(row)
+		clear(x.commands)
+		x.putCommands(commands)
+		return nil
+	})
+}
+
+// PurgeCommands implements store.Projections.
+func (s *Store) PurgeCommands(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.count(ctx, "PurgeCommands", func() int {
+		var over []*store.Command
 		for _, x := range s.executions {
 			for _, c := range x.commands {
-				if held(c) && strings.HasPrefix(c.WorkerID, workerPrefix) && (c.LeaseUntil.IsZero() || !c.LeaseUntil.Before(now)) {
-					c.LeaseUntil = now.Add(-time.Microsecond)
-					n++
+				if event.IsFinal(x.row.Status) && !c.EndedAt.IsZero() && c.EndedAt.Before(normalTime(before)) {
+					over = append(over, c)
 				}
 			}
 		}
-		return nil
+		slices.SortFunc(over, func(a, b *store.Command) int {
+			return cmp.Or(cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.ExecutionID, b.ExecutionID))
+		})
+		over = page(over, 0, limit)
+		for _, c := range over {
+			delete(s.executions[c.ExecutionID].commands, c.EventID)
+		}
+		return len(over)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }
+
+// Migrate implements store.Schema: there is nothing to bring up to date.
+func (s *Store) Migrate(ctx context.Context) error {
+	return s.do(ctx, "Migrate", func() error { return nil })
+}
+
+// SchemaState implements store.Schema: there are no tables to miss.
+func (s *Store) SchemaState(ctx context.Context) (store.SchemaState, error) {
+	return store.SchemaState{}, s.do(ctx, "SchemaState", func() error { return nil })
+}
+
+// PoolState implements store.Schema.
+func (s *Store) PoolState() store.PoolState { return store.PoolState{Min: 1, Max: 1, Open: 1, Idle: 1} }
+
+// Shards implements store.Schema.
+func (s *Store) Shards() int { return 1 }

@@ -1,10 +1,8 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
@@ -39,27 +37,6 @@ func (s *Store) Result(ctx context.Context, execution event.ID, ref string) (sto
 		}
 		out = r
 		out.Data = slices.Clone(r.Data)
-		return nil
-	})
-	return out, err
-}
-
-// DueExecutions implements store.Executions.
-func (s *Store) DueExecutions(ctx context.Context, now time.Time, limit int) ([]event.ID, error) {
-	var out []event.ID
-	err := s.do(ctx, "DueExecutions", func() error {
-		var due []*execution
-		for _, x := range s.executions {
-			if at := x.row.WakeAt; !at.IsZero() && !at.After(now) && !event.IsFinal(x.row.Status) {
-				due = append(due, x)
-			}
-		}
-		slices.SortFunc(due, func(a, b *execution) int {
-			return cmp.Or(a.row.WakeAt.Compare(b.row.WakeAt), cmp.Compare(a.row.ExecutionID, b.row.ExecutionID))
-		})
-		for _, x := range page(due, 0, limit) {
-			out = append(out, x.row.ExecutionID)
-		}
 		return nil
 	})
 	return out, err

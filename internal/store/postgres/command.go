@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +29,10 @@ const (
 	WHERE c.status IN ('CLAIMED', 'RUNNING') ORDER BY c.event_id FOR UPDATE OF c
 ) UPDATE noetl.command c SET lease_until = $1 FROM held WHERE c.event_id = held.event_id AND c.execution_id = held.execution_id
 	RETURNING c.execution_id, c.event_id, coalesce(c.worker_id, ''), c.attempt`
+	renewWorkerSQL = `WITH held AS (
+	SELECT event_id, execution_id FROM noetl.command WHERE status IN ('CLAIMED', 'RUNNING')
+	AND worker_id = $2 AND claimed_at > $3 ORDER BY event_id FOR UPDATE
+) UPDATE noetl.command c SET lease_until = $1 FROM held WHERE c.event_id = held.event_id AND c.execution_id = held.execution_id`
 	// The index holds held commands only, so this reads no history.
 	expireSQL = `UPDATE noetl.command SET lease_until = $1 WHERE status IN ('CLAIMED', 'RUNNING')
 	AND starts_with(coalesce(worker_id, ''), $2) AND (lease_until IS NULL OR lease_until >= $3)`
@@ -47,20 +50,9 @@ func (s *Store) Command(ctx context.Context, execution, eventID event.ID) (store
 	if execution != 0 {
 		return one(ctx, s.shard(execution).pool, doing, scanCommand, commandSQL, eventID, execution)
 	}
-	found, err := gather(ctx, s, func(ctx context.Context, sh *shard) ([]store.Command, error) {
-		c, err := one(ctx, sh.pool, doing, scanCommand, commandAnywhereSQL, eventID)
-		if errors.Is(err, store.ErrNotFound) && len(s.shards) > 1 {
-			return nil, nil
-		}
-		return []store.Command{c}, err
+	return probe(ctx, s, func(ctx context.Context, sh *shard) (store.Command, error) {
+		return one(ctx, sh.pool, doing, scanCommand, commandAnywhereSQL, eventID)
 	})
-	if err != nil {
-		return store.Command{}, err
-	}
-	if len(found) == 0 {
-		return store.Command{}, store.ErrNotFound
-	}
-	return found[0], nil
 }
 
 // PendingCommands implements store.Commands.
@@ -154,22 +146,26 @@ func repeated(run func() error) (err error) {
 // ExpireLeases implements store.Commands. It sets the end just before now, so
 // that a search for leases that ended before now finds them.
 func (s *Store) ExpireLeases(ctx context.Context, workerPrefix string, now time.Time) (int, error) {
-	counts, err := gather(ctx, s, func(ctx context.Context, sh *shard) (n []int64, err error) {
+	return s.sum(ctx, func(ctx context.Context, sh *shard) (n int64, err error) {
 		err = repeated(func() error {
 			return pgx.BeginFunc(ctx, sh.pool, func(tx pgx.Tx) error {
 				tag, err := tx.Exec(ctx, expireSQL, now.Truncate(time.Microsecond).Add(-time.Microsecond), cleanText(workerPrefix), now)
-				n = []int64{tag.RowsAffected()}
+				n = tag.RowsAffected()
 				return err
 			})
 		})
 		return n, coded("expire leases", err)
 	})
-	if err != nil {
-		return 0, err
-	}
-	total := 0
-	for _, n := range counts {
-		total += int(n)
-	}
-	return total, nil
+}
+
+// RenewWorker implements store.Commands.
+func (s *Store) RenewWorker(ctx context.Context, worker string, claimedAfter, until time.Time) (int, error) {
+	return s.sum(ctx, func(ctx context.Context, sh *shard) (n int64, err error) {
+		err = repeated(func() error {
+			tag, err := sh.pool.Exec(ctx, renewWorkerSQL, until, cleanText(worker), claimedAfter)
+			n = tag.RowsAffected()
+			return err
+		})
+		return n, coded("renew the leases of a worker", err)
+	})
 }

@@ -3,16 +3,11 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
-
-// defaultList is the page size when a filter gives none.
-const defaultList = 50
 
 const selectExecution = `SELECT execution_id, catalog_id, coalesce(parent_execution_id, 0), path, version,
 	coalesce(pool, ''), status, last_seq, last_event_id, coalesce(last_event_type, ''), coalesce(last_node_name, ''),
@@ -23,7 +18,8 @@ const (
 	executionSQL      = selectExecution + `WHERE execution_id = $1`
 	openExecutionsSQL = `SELECT execution_id FROM noetl.execution WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
 	AND execution_id > $1 AND (updated_at IS NULL OR updated_at < $2) ORDER BY execution_id LIMIT $3`
-	dueExecutionsSQL = `SELECT wake_at, execution_id FROM noetl.execution WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+	countExecutionsSQL = `SELECT status, count(*) FROM noetl.execution GROUP BY status`
+	dueExecutionsSQL   = `SELECT wake_at, execution_id FROM noetl.execution WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
 	AND wake_at <= $1 ORDER BY wake_at, execution_id LIMIT $2`
 )
 
@@ -39,50 +35,27 @@ func (s *Store) Execution(ctx context.Context, id event.ID) (store.Execution, er
 	return one(ctx, s.shard(id).pool, "execution "+id.String(), scanExecution, executionSQL, id)
 }
 
-// ListExecutions implements store.Executions.
-func (s *Store) ListExecutions(ctx context.Context, f store.ExecutionFilter) ([]store.Execution, error) {
-	if f.Limit <= 0 {
-		f.Limit = defaultList
-	}
-	newest := func(a, b store.Execution) int { return cmp.Compare(b.ExecutionID, a.ExecutionID) }
-	return merged(ctx, s, max(f.Offset, 0), f.Limit, newest, func(ctx context.Context, sh *shard, offset, limit int) ([]store.Execution, error) {
-		text, args := listExecutionsSQL(f, offset, limit)
-		return many(ctx, sh.pool, "list executions", scanExecution, text, args...)
+// CountExecutions implements store.Executions.
+func (s *Store) CountExecutions(ctx context.Context) (map[string]int64, error) {
+	parts, err := gather(ctx, s, func(ctx context.Context, sh *shard) ([]statusCount, error) {
+		return many(ctx, sh.pool, "count executions", scanStatusCount, countExecutionsSQL)
 	})
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int64{}
+	for _, p := range parts {
+		counts[p.status] += p.n
+	}
+	return counts, nil
 }
 
-// listExecutionsSQL names only the columns that restrict, so that each
-// combination uses its index and yields rows already in order.
-func listExecutionsSQL(f store.ExecutionFilter, offset, limit int) (text string, args []any) {
-	var where []string
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		where = append(where, fmt.Sprintf(condition, len(args)))
-	}
-	if f.Status != "" {
-		add("status = $%d", f.Status)
-	}
-	if f.CatalogID != 0 {
-		add("catalog_id = $%d", f.CatalogID)
-	}
-	if f.ParentID != 0 {
-		add("parent_execution_id = $%d", f.ParentID)
-	}
-	if f.Path != "" {
-		add("path ILIKE '%%' || $%d || '%%'", escapeLike(cleanText(f.Path)))
-	}
-	text = selectExecution
-	if len(where) > 0 {
-		text += "WHERE " + strings.Join(where, " AND ")
-	}
-	args = append(args, limit, offset)
-	return fmt.Sprintf("%s ORDER BY execution_id DESC LIMIT $%d OFFSET $%d", text, len(args)-1, len(args)), args
+type statusCount struct {
+	status string
+	n      int64
 }
 
-// escapeLike makes a LIKE pattern match s itself.
-func escapeLike(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
-}
+func scanStatusCount(row scanner, c *statusCount) error { return row.Scan(&c.status, &c.n) }
 
 // OpenExecutions implements store.Executions.
 func (s *Store) OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) ([]event.ID, error) {

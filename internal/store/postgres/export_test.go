@@ -1,14 +1,17 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-// AppendSQL and PrepareWriter let a test look at the plan of the hot statement.
-const AppendSQL = appendSQL
-
+// PrepareWriter lets a test look at the plans of the hot statements.
 var PrepareWriter = prepareWriter
 
 // Query is a statement whose plan the tests look at.
@@ -33,17 +36,101 @@ func Queries() []Query {
 		{openExecutionsSQL, []any{int64(1), now, rowLimit(5)}, "execution_open"},
 		{dueExecutionsSQL, []any{now, rowLimit(5)}, "execution_due"},
 		{resultSQL, []any{int64(1), "r"}, "result_store_pkey"},
-		{commandSQL, []any{int64(1), int64(1)}, "command_pkey"},
+		{commandSQL, []any{int64(1), int64(1)}, "command_"},
 		{commandAnywhereSQL, []any{int64(1)}, "command_pkey"},
+		{commandsOfSQL, []any{int64(1)}, "command_"},
 		{pendingSQL, []any{now, rowLimit(5)}, "command_pending"},
 		{expiredSQL, []any{now, rowLimit(5)}, "command_leased"},
-		{expireSQL, []any{now, "w", now}, "command_leased"},
+		{expireSQL, []any{now, "w", now}, "command_"},
+		{renewWorkerSQL, []any{now, "w", now}, "command_held"},
 		{entrySQL, []any{int64(1)}, "catalog_pkey"},
-		{entryVersionSQL, []any{"p", 1}, "catalog_path_version_key"},
-		{entryLatestSQL, []any{"p"}, "catalog_path_version_key"},
+		{entryVersionSQL, []any{"p", 1}, "catalog_present"},
+		{entryLatestSQL, []any{"p"}, "catalog_present"},
+		{claimHolderSQL, []any{int64(1), "k", now}, "subscription_dedup_pkey"},
+		{purgeClaimsSQL, []any{now, rowLimit(5)}, "subscription_dedup_by_end"},
+		{claimOutboxSQL, []any{now, now, "t", 5, 3}, "outbox_unpublished"},
+		{outboxEventsSQL, []any{[]int64{1}, []int64{1}}, "pkey"},
+		{markPublishedSQL, []any{[]int64{1}, "t", now}, "outbox_pkey"},
+		{purgeOutboxSQL, []any{now, rowLimit(5)}, "outbox_published"},
+		{variablesSQL, []any{int64(1)}, "transient_pkey"},
+		{snapshotSQL, []any{int64(1), "t", "i"}, "projection_snapshot_pkey"},
+		{lastSeqSQL, []any{int64(1)}, "execution_id_seq_key"},
+		{loggedSQL, []any{int64(1), rowLimit(5)}, "execution_id"},
+		{projectedSQL, []any{int64(1), rowLimit(5)}, "execution_pkey"},
+		{purgeCommandsSQL, []any{now, rowLimit(5), int64(1)}, "command_pkey"},
+		{runtimeSQL, []any{"worker_pool", "w"}, "runtime_kind_name_key"},
 		list("execution_pkey", store.ExecutionFilter{}),
 		list("execution_by_status", store.ExecutionFilter{Status: "RUNNING"}),
-		list("execution_by_catalog", store.ExecutionFilter{CatalogID: 1}),
-		list("execution_by_parent", store.ExecutionFilter{ParentID: 1}),
+		list("execution_by_catalog_status", store.ExecutionFilter{CatalogID: 1}),
+		list("execution_by_parent_status", store.ExecutionFilter{ParentID: 1}),
+		list("execution_by_pool", store.ExecutionFilter{Pool: "p"}),
+		list("execution_by_path", store.ExecutionFilter{Path: "p"}),
+		list("execution_by_path", store.ExecutionFilter{PathPrefix: "p"}),
 	}
+}
+
+// BusyQueries are those of a database that has seen much: x is an execution in
+// it, t a time within its past.
+func BusyQueries(x int64, t time.Time) map[string]Query {
+	now := time.Now()
+	queries := map[string]Query{
+		"Execution":               {executionSQL, []any{x}, "execution_pkey"},
+		"Events page":             {eventsSQL, []any{x, int64(0), rowLimit(50)}, "seq"},
+		"Event":                   {eventByIDSQL, []any{x, x + 1}, "pkey"},
+		"Command by its event":    {commandAnywhereSQL, []any{x + 2}, "command_pkey"},
+		"Command":                 {commandSQL, []any{x + 2, x}, "command_"},
+		"CommandsOf":              {commandsOfSQL, []any{x}, "command_by_execution"},
+		"PendingCommands":         {pendingSQL, []any{now, rowLimit(100)}, "command_pending"},
+		"ExpiredCommands":         {expiredSQL, []any{now, rowLimit(100)}, "command_leased"},
+		"ExpireLeases":            {expireSQL, []any{now, "w", now}, "command_"},
+		"RenewWorker":             {renewWorkerSQL, []any{now, "w1", t}, "command_held"},
+		"DueExecutions":           {dueExecutionsSQL, []any{now, rowLimit(100)}, "execution_due"},
+		"OpenExecutions":          {openExecutionsSQL, []any{int64(0), now, rowLimit(100)}, "execution_"},
+		"ClaimOutbox":             {claimOutboxSQL, []any{now, now.Add(-time.Minute), "t", 100, 3}, "outbox_unpublished"},
+		"Outbox events":           {outboxEventsSQL, []any{[]int64{x}, []int64{x + 1}}, "pkey"},
+		"MarkPublished":           {markPublishedSQL, []any{[]int64{1, 2, 3}, "", now}, "outbox_pkey"},
+		"PurgeOutbox":             {purgeOutboxSQL, []any{now, rowLimit(100)}, "outbox_published"},
+		"ClaimHolder":             {claimHolderSQL, []any{int64(1), "k7", t}, "subscription_dedup_pkey"},
+		"PurgeClaims":             {purgeClaimsSQL, []any{now, rowLimit(100)}, "subscription_dedup_by_end"},
+		"LoggedExecutions":        {loggedSQL, []any{x, rowLimit(100)}, "execution_id"},
+		"ProjectedExecutions":     {projectedSQL, []any{x, rowLimit(100)}, "execution_pkey"},
+		"PurgeCommands":           {purgeCommandsSQL, []any{now, rowLimit(100), int64(store.IDAt(now))}, "command_pkey"},
+		"Reproject: the last seq": {lastSeqSQL, []any{x}, "seq"},
+	}
+	for name, f := range map[string]store.ExecutionFilter{
+		"all": {}, "before": {Before: event.ID(x)}, "path": {Path: "FILL/p7"}, "any path": {Path: "fill"}, "no path": {Path: "nowhere"},
+		"path prefix": {PathPrefix: "fill/p4"}, "no such prefix": {PathPrefix: "nowhere/"}, "catalog": {CatalogID: 7},
+		"parent": {ParentID: event.ID(x)}, "pool": {Pool: "shared"}, "no pool": {Pool: "gpu"},
+		"from": {StartedFrom: t}, "to": {StartedTo: t}, "range": {StartedFrom: t, StartedTo: t.Add(time.Hour)},
+		"path in a range": {PathPrefix: "fill/p7", StartedFrom: t, StartedTo: t.Add(time.Hour)},
+		"catalog before":  {CatalogID: 7, Before: event.ID(x)},
+	} {
+		for _, status := range []string{"", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"} {
+			f.Status = status
+			text, args := listExecutionsSQL(f, 0, 50)
+			queries["list "+name+" "+status] = Query{text, args, "execution_"}
+		}
+	}
+	return queries
+}
+
+// Discard ends all that the sessions of a store keep, as a pooler does that
+// gives every transaction another one, and counts the statements they had
+// prepared.
+func (s *Store) Discard(ctx context.Context) (prepared int, err error) {
+	pools := s.pools()
+	for _, sh := range s.shards {
+		pools = append(pools, sh.writers)
+	}
+	for _, pool := range pools {
+		for _, conn := range pool.AcquireAllIdle(ctx) {
+			var n int
+			err = errors.Join(err, conn.QueryRow(ctx, "SELECT count(*) FROM pg_prepared_statements", pgx.QueryExecModeSimpleProtocol).Scan(&n))
+			_, failed := conn.Exec(ctx, "DISCARD ALL")
+			err = errors.Join(err, failed)
+			prepared += n
+			conn.Release()
+		}
+	}
+	return prepared, err
 }

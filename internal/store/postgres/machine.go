@@ -21,16 +21,27 @@ const (
 // connection break, the number may be given away; ids that clash then are
 // noticed when they are stored and made anew, so the lease need only be rare
 // to fail, not impossible.
+//
+// Behind a pooler the connection is one transaction that stays open: it has
+// its session for as long, and reads nothing that would keep old rows alive.
 func (s *Store) LeaseMachine(ctx context.Context, preferred int) (n int, release func(), err error) {
 	conn, err := pgx.ConnectConfig(ctx, s.cluster.Config().ConnConfig)
 	if err != nil {
 		return 0, nil, coded("lease a machine number", err)
 	}
 	release = func() { _ = conn.Close(context.Background()) }
+	take := "SELECT pg_try_advisory_lock($1, $2)"
+	if s.pooled {
+		if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED"); err != nil {
+			release()
+			return 0, nil, coded("lease a machine number", err)
+		}
+		take = "SELECT pg_try_advisory_xact_lock($1, $2)"
+	}
 	for i := range machines {
 		n := (preferred + i) % machines
 		var ok bool
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", machineClass, n).Scan(&ok); err != nil {
+		if err := conn.QueryRow(ctx, take, machineClass, n).Scan(&ok); err != nil {
 			release()
 			return 0, nil, coded("lease a machine number", err)
 		}

@@ -22,22 +22,27 @@ const createMigrations = `CREATE SCHEMA IF NOT EXISTS noetl;
 CREATE TABLE IF NOT EXISTS noetl.schema_migrations (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())`
 
+// knownMigrations are the steps this program has.
+func knownMigrations() ([]store.Migration, error) {
+	dir, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return store.ReadMigrations(dir)
+}
+
 // migrate brings one database up to date. Replicas that start together take
 // turns; the second finds nothing left to do.
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	dir, err := fs.Sub(migrationFiles, "migrations")
+	known, err := knownMigrations()
 	if err != nil {
 		return err
 	}
-	known, err := store.ReadMigrations(dir)
-	if err != nil {
-		return err
-	}
-	return underSchemaLock(ctx, pool, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, createMigrations); err != nil {
+	return underSchemaLock(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, createMigrations); err != nil {
 			return coded("create schema noetl", err)
 		}
-		applied, err := appliedMigrations(ctx, conn)
+		applied, err := appliedMigrations(ctx, tx)
 		if err != nil {
 			return coded("read schema_migrations", err)
 		}
@@ -46,7 +51,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		for _, m := range pending {
-			if err := applyMigration(ctx, conn, m); err != nil {
+			if err := applyMigration(ctx, tx, m); err != nil {
 				return coded(fmt.Sprintf("migrate to %03d_%s", m.Version, m.Name), err)
 			}
 		}
@@ -54,37 +59,32 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
-// underSchemaLock runs body on a connection that holds the lock.
-func underSchemaLock(ctx context.Context, pool *pgxpool.Pool, body func(*pgx.Conn) error) error {
-	conn, err := pool.Acquire(ctx)
+// underSchemaLock runs body in a transaction that holds the lock.
+func underSchemaLock(ctx context.Context, pool *pgxpool.Pool, body func(pgx.Tx) error) error {
+	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return coded("connect", err)
 	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(schemaLock)); err != nil {
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // without effect after the commit
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 		return coded("wait for the schema lock", err)
 	}
-	err = body(conn.Conn())
-	// A broken connection has given the lock back by itself.
-	_, unlockErr := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(schemaLock))
-	if err == nil && unlockErr != nil {
-		return coded("release the schema lock", unlockErr)
+	if err := body(tx); err != nil {
+		return err
 	}
+	return coded("commit the schema", tx.Commit(ctx))
+}
+
+func applyMigration(ctx context.Context, tx pgx.Tx, m store.Migration) error {
+	if _, err := tx.Exec(ctx, m.SQL); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO noetl.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)", m.Version, m.Name, m.Checksum)
 	return err
 }
 
-func applyMigration(ctx context.Context, conn *pgx.Conn, m store.Migration) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, m.SQL); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "INSERT INTO noetl.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)", m.Version, m.Name, m.Checksum)
-		return err
-	})
-}
-
-func appliedMigrations(ctx context.Context, conn *pgx.Conn) (map[int]string, error) {
-	rows, err := conn.Query(ctx, "SELECT version, checksum FROM noetl.schema_migrations")
+func appliedMigrations(ctx context.Context, tx pgx.Tx) (map[int]string, error) {
+	rows, err := tx.Query(ctx, "SELECT version, checksum FROM noetl.schema_migrations")
 	if err != nil {
 		return nil, err
 	}

@@ -67,14 +67,13 @@ func ensurePartitions(ctx context.Context, pool *pgxpool.Pool, now time.Time) er
 	if len(missing) == 0 {
 		return nil
 	}
-	return underSchemaLock(ctx, pool, func(conn *pgx.Conn) error {
-		for _, p := range missing {
-			if err := p.create(ctx, conn); err != nil {
-				return coded("create partition "+p.name, err)
-			}
+	for _, p := range missing {
+		err := underSchemaLock(ctx, pool, func(tx pgx.Tx) error { return p.create(ctx, tx) })
+		if err != nil {
+			return coded("create partition "+p.name, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 type querier interface {
@@ -82,31 +81,32 @@ type querier interface {
 }
 
 func partitionExists(ctx context.Context, q querier, name string) (exists bool, err error) {
-	err = q.QueryRow(ctx, "SELECT to_regclass('noetl.' || $1) IS NOT NULL", name).Scan(&exists)
+	// The catalog itself is asked: names looked up otherwise may come from a
+	// cache that is older than the lock.
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname = 'noetl' AND c.relname = $1)`, name).Scan(&exists)
 	return exists, err
 }
 
 // create attaches a table made beside the log, so that appends to other
 // partitions go on meanwhile. Rows that fell into the default partition for
 // want of a better one move over; they would block the new one otherwise.
-func (p partition) create(ctx context.Context, conn *pgx.Conn) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if exists, err := partitionExists(ctx, tx, p.name); err != nil || exists {
+func (p partition) create(ctx context.Context, tx pgx.Tx) error {
+	if exists, err := partitionExists(ctx, tx, p.name); err != nil || exists {
+		return err
+	}
+	for _, text := range []string{
+		"CREATE TABLE noetl.{name} (LIKE noetl.event INCLUDING ALL)",
+		"LOCK TABLE noetl.event_default IN ACCESS EXCLUSIVE MODE",
+		`WITH moved AS (DELETE FROM noetl.event_default WHERE execution_id >= {from} AND execution_id < {to} RETURNING *)
+			INSERT INTO noetl.{name} SELECT * FROM moved`,
+		"ALTER TABLE noetl.event ATTACH PARTITION noetl.{name} FOR VALUES FROM ({from}) TO ({to})",
+	} {
+		if _, err := tx.Exec(ctx, p.fill(text)); err != nil {
 			return err
 		}
-		for _, text := range []string{
-			"CREATE TABLE noetl.{name} (LIKE noetl.event INCLUDING ALL)",
-			"LOCK TABLE noetl.event_default IN ACCESS EXCLUSIVE MODE",
-			`WITH moved AS (DELETE FROM noetl.event_default WHERE execution_id >= {from} AND execution_id < {to} RETURNING *)
-				INSERT INTO noetl.{name} SELECT * FROM moved`,
-			"ALTER TABLE noetl.event ATTACH PARTITION noetl.{name} FOR VALUES FROM ({from}) TO ({to})",
-		} {
-			if _, err := tx.Exec(ctx, p.fill(text)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // fill writes the partition into a statement; DDL takes no parameters.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,12 @@ type Options struct {
 	Writers int
 	// MaxConns bounds the other connections to each database; 0 = 8.
 	MaxConns int
+	// Pooled says that a pooler stands before the databases that may give every
+	// transaction another session, as pgbouncer does in transaction mode:
+	// nothing is prepared or set for longer than a transaction.
+	Pooled bool
+	// StatementCache is how many statements a connection keeps prepared; 0 = 512.
+	StatementCache int
 }
 
 func (o Options) withDefaults() Options {
@@ -52,9 +59,10 @@ func (o Options) withDefaults() Options {
 // event.Unavailable error and cannot know whether the write took place: the
 // acknowledgement may be all that was lost. Reading the sequence tells.
 type Store struct {
-	store.Missing
 	cluster *pgxpool.Pool
 	shards  []*shard
+	pooled  bool
+	turn    atomic.Uint32 // of the shard that is asked first for outbox rows
 }
 
 var _ store.Store = (*Store)(nil)
@@ -63,7 +71,7 @@ var _ store.Store = (*Store)(nil)
 // date, one process at a time.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
-	s := &Store{}
+	s := &Store{pooled: o.Pooled}
 	if err := s.open(ctx, o); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -73,22 +81,29 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 func (s *Store) open(ctx context.Context, o Options) error {
 	var err error
-	if s.cluster, err = openPool(ctx, o.DSN, o.MaxConns, nil); err != nil {
+	if s.cluster, err = openPool(ctx, o.DSN, o.MaxConns, o, nil); err != nil {
 		return fmt.Errorf("cluster database: %w", err)
 	}
 	if err := migrate(ctx, s.cluster); err != nil {
 		return fmt.Errorf("cluster database: %w", err)
 	}
+	cluster, err := identify(ctx, s.cluster, identity{index: place(o), count: len(o.Shards)})
+	if err != nil {
+		return fmt.Errorf("cluster database: %w", err)
+	}
 	for i, dsn := range o.Shards {
 		pool := s.cluster
-		if dsn != o.DSN {
-			if pool, err = openPool(ctx, dsn, o.MaxConns, nil); err == nil {
+		if !sameDatabase(dsn, o.DSN) {
+			if pool, err = openPool(ctx, dsn, o.MaxConns, o, nil); err == nil {
 				err = migrate(ctx, pool)
+			}
+			if err == nil {
+				_, err = identify(ctx, pool, identity{cluster: cluster, index: i, count: len(o.Shards)})
 			}
 		}
 		if err == nil {
 			var sh *shard
-			if sh, err = openShard(ctx, dsn, pool, o.Writers); err == nil {
+			if sh, err = openShard(ctx, dsn, pool, o); err == nil {
 				s.shards = append(s.shards, sh)
 				continue
 			}
@@ -102,13 +117,23 @@ func (s *Store) open(ctx context.Context, o Options) error {
 }
 
 // openPool connects and checks that the server answers.
-func openPool(ctx context.Context, dsn string, conns int, ready func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, dsn string, conns int, o Options, ready func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, &event.Error{Code: event.Invalid, Message: "the database address cannot be read", Remedy: "use postgres://user:password@host:port/database", Err: err}
 	}
 	cfg.MaxConns = int32(conns)
 	cfg.AfterConnect = ready
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if o.StatementCache > 0 {
+		cfg.ConnConfig.StatementCacheCapacity = o.StatementCache
+	}
+	if o.Pooled {
+		// What is known of a statement is kept here, and the statement sent
+		// whole every time.
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		cfg.ConnConfig.StatementCacheCapacity = 0
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, coded("connect", err)
@@ -158,6 +183,8 @@ func (s *Store) Commits() int64 {
 // SQLSTATE codes the driver acts on.
 const (
 	uniqueViolation      = "23505"
+	checkViolation       = "23514"
+	undefinedTable       = "42P01"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 )
@@ -182,7 +209,10 @@ func coded(doing string, err error) error {
 		return &event.Error{Code: event.Unavailable, Message: doing + ": " + pg.Message, Err: err}
 	case "28", "3D": // authorisation, no such database
 		return &event.Error{Code: event.Unavailable, Message: doing + ": " + pg.Message, Remedy: "check user, password and database of the address", Err: err}
-	case "22": // data that PostgreSQL cannot hold
+	case "22", "54": // data that PostgreSQL cannot hold, or not index
+		return &event.Error{Code: event.Invalid, Message: doing + ": " + pg.Message, Err: err}
+	}
+	if pg.Code == checkViolation {
 		return &event.Error{Code: event.Invalid, Message: doing + ": " + pg.Message, Err: err}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -35,6 +35,7 @@ func cloner(t *testing.T) func(t *testing.T) string {
 		t.Fatalf("Open: %v", err)
 	}
 	_ = s.Close()
+	run(t, template, "DELETE FROM noetl.shard") // copies get places of their own
 	address, err := url.Parse(template)
 	if err != nil {
 		t.Fatal(err)

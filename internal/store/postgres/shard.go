@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -17,23 +20,30 @@ type shard struct {
 	pool    *pgxpool.Pool // reads and rare writes
 	writers *pgxpool.Pool // one connection per queue
 	queues  []*groupcommit.Queue[*store.Batch]
+	types   rowTypes
+	pooled  bool // sessions last one transaction; nothing is prepared
 	commits atomic.Int64
+	// reclaimed counts outbox rows taken over from publishers that fell silent.
+	reclaimed atomic.Int64
 }
 
 // openShard adds the writers to a connected, migrated database.
-func openShard(ctx context.Context, dsn string, pool *pgxpool.Pool, writers int) (*shard, error) {
-	sh := &shard{pool: pool}
-	var err error
-	if sh.writers, err = openPool(ctx, dsn, writers, prepareWriter); err != nil {
-		return nil, err
-	}
-	var types rowTypes
-	if err := pool.QueryRow(ctx, rowTypesSQL).Scan(&types.execution, &types.event, &types.command, &types.result); err != nil {
-		sh.writers.Close()
+func openShard(ctx context.Context, dsn string, pool *pgxpool.Pool, o Options) (*shard, error) {
+	sh := &shard{pool: pool, pooled: o.Pooled}
+	t := &sh.types
+	if err := pool.QueryRow(ctx, rowTypesSQL).Scan(&t.execution, &t.event, &t.command, &t.result, &t.outbox, &t.claim); err != nil {
 		return nil, coded("look up row types", err)
 	}
-	for range writers {
-		w := newWriter(sh, types)
+	ready := prepareWriter
+	if o.Pooled {
+		ready = nil
+	}
+	var err error
+	if sh.writers, err = openPool(ctx, dsn, o.Writers, o, ready); err != nil {
+		return nil, err
+	}
+	for range o.Writers {
+		w := newWriter(sh, sh.types)
 		sh.queues = append(sh.queues, groupcommit.New(groupcommit.Config[*store.Batch]{
 			Commit: w.commit, Size: (*store.Batch).Size, MaxItems: 512, MaxBytes: 4 << 20,
 		}))
@@ -100,4 +110,87 @@ func merged[T any](ctx context.Context, s *Store, offset, limit int, order func(
 		return nil, err
 	}
 	return cut(rows, offset, limit, order), nil
+}
+
+// sum is gather for counts.
+func (s *Store) sum(ctx context.Context, ask func(context.Context, *shard) (int64, error)) (int, error) {
+	counts, err := gather(ctx, s, func(ctx context.Context, sh *shard) ([]int64, error) {
+		n, err := ask(ctx, sh)
+		return []int64{n}, err
+	})
+	total := 0
+	for _, n := range counts {
+		total += int(n)
+	}
+	return total, err
+}
+
+// purge removes old rows from one shard after the other until the limit is
+// reached; a limit of 0 means all.
+func (s *Store) purge(ctx context.Context, doing, text string, before time.Time, limit int, args ...any) (int, error) {
+	total := 0
+	for _, sh := range s.shards {
+		if limit > 0 && total >= limit {
+			break
+		}
+		left := 0
+		if limit > 0 {
+			left = limit - total
+		}
+		err := repeated(func() error {
+			tag, err := sh.pool.Exec(ctx, text, append([]any{before, rowLimit(left)}, args...)...)
+			total += int(tag.RowsAffected())
+			return err
+		})
+		if err != nil {
+			return total, coded(doing, err)
+		}
+	}
+	return total, nil
+}
+
+// probeTime bounds the questions a probe leaves behind.
+const probeTime = 10 * time.Second
+
+// probe asks all shards at once for what only one of them has; the first to
+// find it ends the search. A failure counts only when nobody found it. The
+// other questions are left to end by themselves: to cut one off would cost its
+// connection.
+func probe[T any](ctx context.Context, s *Store, ask func(context.Context, *shard) (T, error)) (T, error) {
+	if len(s.shards) == 1 {
+		return ask(ctx, s.shards[0])
+	}
+	type answer struct {
+		v   T
+		err error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	answers := make(chan answer, len(s.shards))
+	var open sync.WaitGroup
+	for _, sh := range s.shards {
+		open.Go(func() {
+			v, err := ask(asking, sh)
+			answers <- answer{v, err}
+		})
+	}
+	go func() { open.Wait(); cancel() }()
+	var failure error = store.ErrNotFound
+	for range s.shards {
+		select {
+		case <-ctx.Done():
+			return none, ctx.Err()
+		case a := <-answers:
+			if a.err == nil {
+				return a.v, nil
+			}
+			if !errors.Is(a.err, store.ErrNotFound) {
+				failure = a.err
+			}
+		}
+	}
+	return none, failure
 }

@@ -26,11 +26,19 @@ func (o *appendOp) size() int { return (*store.Batch)(o).Size() }
 // written. Rows that can share a statement with others of the group are left
 // to the writer's flush.
 func (o *appendOp) apply(w *writer) error {
+	if o.Claim != nil {
+		if err := w.takeClaim(o.Claim, o.Execution.ExecutionID); err != nil {
+			return err
+		}
+	}
 	if err := w.putExecution(&o.Execution, o.Expected); err != nil {
 		return err
 	}
 	for i := range o.Events {
 		w.newEvents = append(w.newEvents, &o.Events[i])
+	}
+	if o.Publish {
+		w.newOutbox = append(w.newOutbox, w.newEvents[len(w.newEvents)-len(o.Events):]...)
 	}
 	for i := range o.Commands {
 		c := &o.Commands[i]
@@ -54,58 +62,13 @@ func (w *writer) flush() error {
 		return err
 	}
 	w.newEvents = w.newEvents[:0]
+	if err := w.putOutbox(w.newOutbox); err != nil {
+		return err
+	}
+	w.newOutbox = w.newOutbox[:0]
 	err := w.putNewCommands(w.newCommands)
 	w.newCommands = w.newCommands[:0]
 	return err
-}
-
-const insertExecutionSQL = `INSERT INTO execution (last_seq, path, version, pool, last_event_id, last_event_type,
-	last_node_name, current_step, steps_total, steps_completed, steps_running, steps_failed, error,
-	start_time, end_time, updated_at, status, catalog_id, parent_execution_id, wake_at, execution_id)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-
-const setExecution = `UPDATE execution SET last_seq = ?, path = ?, version = ?, pool = ?, last_event_id = ?,
-	last_event_type = ?, last_node_name = ?, current_step = ?, steps_total = ?, steps_completed = ?,
-	steps_running = ?, steps_failed = ?, error = ?, start_time = ?, end_time = ?, updated_at = ?`
-
-// touchExecutionSQL is for the common batch, which leaves the indexed columns
-// as they are: naming one in SET would make SQLite rewrite its index entry. The
-// plus signs keep the planner on the primary key.
-const touchExecutionSQL = setExecution +
-	` WHERE +status = ? AND +catalog_id = ? AND +parent_execution_id IS ? AND +wake_at IS ? AND execution_id = ? AND last_seq = ?`
-
-const updateExecutionSQL = setExecution +
-	`, status = ?, catalog_id = ?, parent_execution_id = ?, wake_at = ? WHERE execution_id = ? AND last_seq = ?`
-
-// putExecution is the compare-and-set.
-func (w *writer) putExecution(x *store.Execution, expected int64) error {
-	attempts := []*statement{w.touchExecution, w.updateExecution}
-	switch {
-	case expected == 0:
-		attempts = []*statement{w.insertExecution}
-	case event.IsFinal(x.Status):
-		attempts = attempts[1:]
-	}
-	for _, s := range attempts {
-		bindExecution(s, x)
-		if expected > 0 {
-			s.int(expected)
-		}
-		if n, err := s.exec(); err != nil {
-			return coded("store execution", err)
-		} else if n == 1 {
-			return nil
-		}
-	}
-	return store.ErrConflict
-}
-
-func bindExecution(s *statement, x *store.Execution) {
-	s.int(x.LastSeq).str(x.Path).int(int64(x.Version)).text(x.Pool).id(x.LastEventID).text(string(x.LastEventType))
-	s.text(x.LastNodeName).text(x.CurrentStep).int(int64(x.StepsTotal)).int(int64(x.StepsCompleted))
-	s.int(int64(x.StepsRunning)).int(int64(x.StepsFailed)).text(x.Error)
-	s.time(x.StartedAt).time(x.EndedAt).time(x.UpdatedAt)
-	s.str(x.Status).id(x.CatalogID).nullID(x.ParentExecutionID).time(x.WakeAt).id(x.ExecutionID)
 }
 
 // eventRows and commandRows are the row counts of the insert statements,

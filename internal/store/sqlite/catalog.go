@@ -10,18 +10,21 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-const selectEntry = `SELECT catalog_id, path, version, kind, content, payload, meta, created_at FROM catalog `
+const entryColumns = `catalog_id, path, version, kind, content, payload, meta, created_at, archived_at`
+
+const selectEntry = `SELECT ` + entryColumns + ` FROM catalog `
 
 const (
 	entrySQL        = selectEntry + `WHERE catalog_id = ?`
-	entryVersionSQL = selectEntry + `WHERE path = ? AND version = ?`
-	entryLatestSQL  = selectEntry + `WHERE path = ? ORDER BY version DESC LIMIT 1`
+	entryVersionSQL = selectEntry + `WHERE path = ? AND version = ? AND archived_at IS NULL`
+	entryLatestSQL  = selectEntry + `WHERE path = ? AND archived_at IS NULL ORDER BY version DESC LIMIT 1`
 	insertEntrySQL  = `INSERT INTO catalog (catalog_id, path, kind, content, payload, meta, created_at, version)
 	VALUES (?, ?, ?, ?, ?, ?, ?, 1 + (SELECT coalesce(max(version), 0) FROM catalog WHERE path = ?))`
 )
 
 func scanEntry(row scanner, e *store.Entry) error {
-	return row.Scan(&e.CatalogID, &e.Path, &e.Version, &e.Kind, &e.Content, &e.Payload, &e.Meta, micros{&e.CreatedAt})
+	return row.Scan(&e.CatalogID, &e.Path, &e.Version, &e.Kind, &e.Content, &e.Payload, &e.Meta,
+		micros{&e.CreatedAt}, micros{&e.ArchivedAt})
 }
 
 // AddEntry implements store.Catalog.
@@ -69,6 +72,9 @@ func (s *Store) ListEntries(ctx context.Context, f store.EntryFilter) ([]store.E
 	}
 	if f.Path != "" {
 		where, args = append(where, "path = ?"), append(args, f.Path)
+	}
+	if !f.Archived {
+		where = append(where, "archived_at IS NULL")
 	}
 	text := selectEntry
 	if len(where) > 0 {

@@ -8,22 +8,32 @@ import (
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-const selectCommand = `SELECT execution_id, event_id, coalesce(command_key, ''), catalog_id, coalesce(step_name, ''),
+const commandColumns = `SELECT execution_id, event_id, coalesce(command_key, ''), catalog_id, coalesce(step_name, ''),
 	coalesce(tool_kind, ''), coalesce(pool, ''), status, coalesce(worker_id, ''), attempt, max_attempts, iter_index,
-	lease_until, created_at, claimed_at, completed_at, coalesce(error, '') FROM command `
+	lease_until, created_at, claimed_at, completed_at, coalesce(error, '') `
+
+const selectCommand = commandColumns + `FROM command `
 
 const (
 	commandSQL         = selectCommand + `WHERE event_id = ? AND execution_id = ?`
 	commandAnywhereSQL = selectCommand + `WHERE event_id = ? LIMIT 1`
 	pendingSQL         = selectCommand + `WHERE status = 'PENDING' AND created_at < ? ORDER BY created_at, event_id LIMIT ?`
-	expiredSQL         = selectCommand + `WHERE status IN ('CLAIMED', 'RUNNING') AND lease_until < ?
-	ORDER BY lease_until, event_id LIMIT ?`
+	// Held commands are indexed by worker; those without one come last. What is
+	// sorted is no history: only leases that ended and wait to be dealt with.
+	expiredSQL = `WITH RECURSIVE holder(id) AS (
+		SELECT min(worker_id) FROM command INDEXED BY command_held WHERE status IN ('CLAIMED', 'RUNNING')
+		UNION ALL SELECT (SELECT min(worker_id) FROM command INDEXED BY command_held
+			WHERE status IN ('CLAIMED', 'RUNNING') AND worker_id > holder.id) FROM holder WHERE holder.id IS NOT NULL)
+	` + commandColumns + `FROM holder CROSS JOIN command INDEXED BY command_held ON worker_id IS holder.id
+	WHERE status IN ('CLAIMED', 'RUNNING') AND lease_until < ? ORDER BY lease_until, event_id LIMIT ?`
 	// The execution is a condition only when it is known.
 	renewLeaseSQL = `UPDATE command SET lease_until = ? WHERE event_id = ? AND (? OR execution_id = ?)
-	AND status IN ('CLAIMED', 'RUNNING') AND worker_id IS ? AND attempt = ?`
+	AND status IN ('CLAIMED', 'RUNNING') AND +worker_id IS ? AND attempt = ?`
+	renewWorkerSQL = `UPDATE command INDEXED BY command_held SET lease_until = ?
+	WHERE status IN ('CLAIMED', 'RUNNING') AND worker_id IS ? AND claimed_at > ?`
 	// Comparing the head of the id instead of LIKE keeps % and _ ordinary
 	// letters. The index holds held commands only, so this reads no history.
-	expireLeasesSQL = `UPDATE command SET lease_until = ? WHERE status IN ('CLAIMED', 'RUNNING')
+	expireLeasesSQL = `UPDATE command INDEXED BY command_held SET lease_until = ? WHERE status IN ('CLAIMED', 'RUNNING')
 	AND substr(coalesce(worker_id, ''), 1, length(?)) = ? AND (lease_until IS NULL OR lease_until >= ?)`
 )
 
@@ -118,4 +128,11 @@ func (o *expireOp) apply(w *writer) error {
 	n, err := w.expireLeases.int(now - 1).str(o.prefix).str(o.prefix).int(now).exec()
 	o.ended = int(n)
 	return coded("expire leases", err)
+}
+
+// RenewWorker implements store.Commands.
+func (s *Store) RenewWorker(ctx context.Context, worker string, claimedAfter, until time.Time) (int, error) {
+	return s.change(ctx, "renew leases of a worker", renewWorkerSQL, func(st *statement) {
+		st.time(until).text(worker).int(claimedAfter.UnixMicro())
+	})
 }

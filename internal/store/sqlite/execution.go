@@ -2,26 +2,24 @@ package sqlite
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
-// defaultList is the page size when a filter gives none.
-const defaultList = 50
-
-const selectExecution = `SELECT execution_id, catalog_id, coalesce(parent_execution_id, 0), path, version,
+const executionColumns = `SELECT execution_id, catalog_id, coalesce(parent_execution_id, 0), path, version,
 	coalesce(pool, ''), status, last_seq, last_event_id, coalesce(last_event_type, ''), coalesce(last_node_name, ''),
 	coalesce(current_step, ''), steps_total, steps_completed, steps_running, steps_failed, coalesce(error, ''),
-	start_time, end_time, updated_at, wake_at FROM execution `
+	start_time, end_time, updated_at, wake_at `
+
+const selectExecution = executionColumns + `FROM execution `
 
 const (
 	executionSQL      = selectExecution + `WHERE execution_id = ?`
-	openExecutionsSQL = `SELECT execution_id FROM execution WHERE status <> 'COMPLETED' AND status <> 'FAILED'
+	openExecutionsSQL = `SELECT execution_id FROM execution INDEXED BY execution_open WHERE status <> 'COMPLETED' AND status <> 'FAILED'
 	AND status <> 'CANCELLED' AND execution_id > ? AND (updated_at IS NULL OR updated_at < ?) ORDER BY execution_id LIMIT ?`
-	dueExecutionsSQL = `SELECT execution_id FROM execution WHERE status <> 'COMPLETED' AND status <> 'FAILED'
+	dueExecutionsSQL = `SELECT execution_id FROM execution INDEXED BY execution_due WHERE status <> 'COMPLETED' AND status <> 'FAILED'
 	AND status <> 'CANCELLED' AND wake_at <= ? ORDER BY wake_at, execution_id LIMIT ?`
 )
 
@@ -37,46 +35,24 @@ func (s *Store) Execution(ctx context.Context, id event.ID) (store.Execution, er
 	return one("execution "+id.String(), s.reads.execution.QueryRowContext(ctx, id), scanExecution)
 }
 
-// ListExecutions implements store.Executions.
-func (s *Store) ListExecutions(ctx context.Context, f store.ExecutionFilter) ([]store.Execution, error) {
-	text, args := listExecutionsSQL(f)
-	rows, err := s.reader.QueryContext(ctx, text, args...)
-	return collect("list executions", rows, err, scanExecution)
-}
+const countExecutionsSQL = `SELECT status, count(*) FROM execution INDEXED BY execution_by_status GROUP BY status`
 
-// listExecutionsSQL names only the columns that restrict, so that each
-// combination uses its index and yields rows already in order.
-func listExecutionsSQL(f store.ExecutionFilter) (text string, args []any) {
-	var where []string
-	add := func(condition string, arg any) {
-		where, args = append(where, condition), append(args, arg)
+// CountExecutions implements store.Executions.
+func (s *Store) CountExecutions(ctx context.Context) (map[string]int64, error) {
+	type count struct {
+		status string
+		n      int64
 	}
-	if f.Status != "" {
-		add("status = ?", f.Status)
+	rows, err := s.reader.QueryContext(ctx, countExecutionsSQL)
+	counts, err := collect("count executions", rows, err, func(row scanner, c *count) error { return row.Scan(&c.status, &c.n) })
+	if err != nil {
+		return nil, err
 	}
-	if f.CatalogID != 0 {
-		add("catalog_id = ?", f.CatalogID)
+	out := make(map[string]int64, len(counts))
+	for _, c := range counts {
+		out[c.status] = c.n
 	}
-	if f.ParentID != 0 {
-		add("parent_execution_id = ?", f.ParentID)
-	}
-	if f.Path != "" {
-		add(`path LIKE '%' || ? || '%' ESCAPE '\'`, escapeLike(f.Path))
-	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = defaultList
-	}
-	text = selectExecution
-	if len(where) > 0 {
-		text += "WHERE " + strings.Join(where, " AND ")
-	}
-	return text + " ORDER BY execution_id DESC LIMIT ? OFFSET ?", append(args, limit, max(f.Offset, 0))
-}
-
-// escapeLike makes a LIKE pattern match s itself.
-func escapeLike(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+	return out, nil
 }
 
 // OpenExecutions implements store.Executions.

@@ -19,24 +19,20 @@ var migrationFiles embed.FS
 const createMigrations = `CREATE TABLE IF NOT EXISTS schema_migrations (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT`
 
-// migrate brings the schema up to date, one transaction per step.
-func (w *writer) migrate() error {
+func knownMigrations() ([]store.Migration, error) {
 	dir, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	known, err := store.ReadMigrations(dir)
-	if err != nil {
-		return err
-	}
+	return store.ReadMigrations(dir)
+}
+
+// migrate brings the schema up to date, one transaction per step.
+func (w *writer) migrate() error {
 	if err := w.run(createMigrations); err != nil {
 		return fmt.Errorf("create schema_migrations: %w", err)
 	}
-	applied, err := w.appliedMigrations()
-	if err != nil {
-		return fmt.Errorf("read schema_migrations: %w", err)
-	}
-	pending, err := store.PendingMigrations(known, applied)
+	pending, err := w.pendingMigrations()
 	if err != nil {
 		return err
 	}
@@ -48,15 +44,30 @@ func (w *writer) migrate() error {
 	return nil
 }
 
+func (w *writer) pendingMigrations() ([]store.Migration, error) {
+	known, err := knownMigrations()
+	if err != nil {
+		return nil, err
+	}
+	applied, err := w.appliedMigrations()
+	if err != nil {
+		return nil, fmt.Errorf("read schema_migrations: %w", err)
+	}
+	return store.PendingMigrations(known, applied)
+}
+
 func (w *writer) applyMigration(m store.Migration) error {
-	record := fmt.Sprintf("INSERT INTO schema_migrations VALUES (%d, '%s', '%s', '%s')",
-		m.Version, strings.ReplaceAll(m.Name, "'", "''"), m.Checksum, time.Now().UTC().Format(time.RFC3339))
-	for _, text := range []string{"BEGIN IMMEDIATE", m.SQL, record, "COMMIT"} {
+	for _, text := range []string{"BEGIN IMMEDIATE", m.SQL, recordMigration(m), "COMMIT"} {
 		if err := w.run(text); err != nil {
 			return errors.Join(err, w.run("ROLLBACK"))
 		}
 	}
 	return nil
+}
+
+func recordMigration(m store.Migration) string {
+	return fmt.Sprintf("INSERT INTO schema_migrations VALUES (%d, '%s', '%s', '%s')",
+		m.Version, strings.ReplaceAll(m.Name, "'", "''"), m.Checksum, time.Now().UTC().Format(time.RFC3339))
 }
 
 func (w *writer) appliedMigrations() (map[int]string, error) {

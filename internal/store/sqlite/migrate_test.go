@@ -73,3 +73,30 @@ func TestAFileOfAnOlderProgramIsUpgradedWithItsContent(t *testing.T) {
 		t.Errorf("Events = %d, %v", len(events), err)
 	}
 }
+
+func TestExecutionsOfAnOlderFileAreListedAndTheirEntriesKept(t *testing.T) {
+	t.Parallel()
+	path := oldDatabase(t, 2,
+		`INSERT INTO catalog (catalog_id, path, version, kind, content) VALUES (9, 'etl/daily', 1, 'playbook', 'x'), (10, 'etl/daily', 2, 'playbook', 'y')`,
+		`INSERT INTO event (execution_id, seq, event_id, catalog_id, event_type) VALUES (7, 1, 8, 9, 'playbook_started')`,
+		`INSERT INTO execution (execution_id, last_seq, catalog_id, parent_execution_id, status, path, version, pool, last_event_id, steps_total,
+			steps_completed, steps_running, steps_failed) VALUES (7, 1, 9, 3, 'RUNNING', 'etl/daily', 1, 'gpu', 8, 0, 0, 0, 0)`,
+		`INSERT INTO command (event_id, execution_id, catalog_id, status, worker_id, attempt, max_attempts, iter_index, lease_until)
+			VALUES (8, 7, 9, 'RUNNING', 'w', 1, 3, -1, 1000)`)
+	s := open(t, path)
+	for name, f := range map[string]store.ExecutionFilter{
+		"path": {Path: "DAILY"}, "prefix": {PathPrefix: "etl/"}, "catalog": {CatalogID: 9}, "parent": {ParentID: 3},
+		"pool": {Pool: "gpu"}, "status": {Status: event.StatusRunning}, "all": {},
+	} {
+		if got, err := s.ListExecutions(t.Context(), f); err != nil || len(got) != 1 || got[0].ExecutionID != 7 {
+			t.Errorf("by %s = %+v, %v", name, got, err)
+		}
+	}
+	if got, err := s.ExpiredCommands(t.Context(), time.Unix(1, 0), 0); err != nil || len(got) != 1 {
+		t.Errorf("ExpiredCommands = %v, %v", got, err)
+	}
+	removed, err := s.RemoveEntries(t.Context(), "etl/daily", 0, time.Unix(5, 0))
+	if err != nil || len(removed) != 2 || removed[0].ArchivedAt.IsZero() || removed[1].ArchivedAt.IsZero() {
+		t.Errorf("RemoveEntries = %+v, %v", removed, err)
+	}
+}

@@ -35,6 +35,23 @@ func prepareReads(ctx context.Context, db *sql.DB) (reads, error) {
 	return r, nil
 }
 
+// querier is what reads inside and outside of a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+	PrepareContext(ctx context.Context, text string) (*sql.Stmt, error)
+}
+
+// reading runs several queries that see the database at one moment.
+func (s *Store) reading(ctx context.Context, doing string, run func(q querier) error) error {
+	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return coded(doing, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return coded(doing, run(tx))
+}
+
 // scanner is the part of sql.Row and sql.Rows the row readers need.
 type scanner interface{ Scan(dest ...any) error }
 

@@ -33,13 +33,14 @@ type Options struct {
 
 // Store implements store.Store over one database file. Make one with Open.
 type Store struct {
-	store.Missing
 	lock   *os.File
 	reader *sql.DB
 	reads  reads
 	writer *writer
 	queue  *groupcommit.Queue[op]
 	close  func() error // once
+
+	outbox outbox
 }
 
 var _ store.Store = (*Store)(nil)
@@ -55,7 +56,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{lock: lock}
+	s := &Store{lock: lock, outbox: newOutbox()}
 	s.close = sync.OnceValue(func() error {
 		s.queue.Close()
 		return s.release()

@@ -5,12 +5,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	sqlite3 "modernc.org/sqlite"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -25,7 +24,13 @@ type op interface {
 
 // clean tells whether a refused op has changed nothing, so that the group it
 // shares can go on.
-func clean(err error) bool { return errors.Is(err, store.ErrConflict) }
+func clean(err error) bool {
+	if errors.Is(err, store.ErrConflict) {
+		return true
+	}
+	_, claimed := errors.AsType[*store.ClaimedError](err)
+	return claimed
+}
 
 // writer is the only connection that writes. It speaks to the driver without
 // database/sql: the statements of the hot path are bound and stepped millions
@@ -35,9 +40,8 @@ type writer struct {
 
 	begin, end, undo          *statement
 	savepoint, release, unsav *statement
-	insertExecution           *statement
-	touchExecution            *statement
-	updateExecution           *statement
+	insertExecution           [1]*statement
+	updateExecution           [3]*statement // cheapest first
 	insertEvents              [len(eventRows)]*statement
 	insertCommands            [len(commandRows)]*statement
 	updateCommand             *statement
@@ -45,11 +49,14 @@ type writer struct {
 	expireLeases              *statement
 	insertEntry               *statement
 	insertResult              *statement
+	insertOutbox              [len(eventRows)]*statement
+	rare                      map[string]*statement // by text, prepared when first used
 	all                       []*statement
 
 	// Rows of the transaction under way that wait for company.
 	newEvents   []*event.Event
 	newCommands []*store.Command
+	newOutbox   []*event.Event
 }
 
 // openWriter connects, migrates and prepares.
@@ -58,7 +65,7 @@ func openWriter(ctx context.Context, dsn string) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn}
+	w := &writer{conn: conn, rare: map[string]*statement{}}
 	if err = ctx.Err(); err == nil {
 		err = w.migrate()
 	}
@@ -79,9 +86,10 @@ func (w *writer) prepareAll() error {
 		"SAVEPOINT one":    &w.savepoint,
 		"RELEASE one":      &w.release,
 		"ROLLBACK TO one":  &w.unsav,
-		insertExecutionSQL: &w.insertExecution,
-		touchExecutionSQL:  &w.touchExecution,
-		updateExecutionSQL: &w.updateExecution,
+		insertExecutionSQL: &w.insertExecution[0],
+		touchExecutionSQL:  &w.updateExecution[0],
+		wakeExecutionSQL:   &w.updateExecution[1],
+		updateExecutionSQL: &w.updateExecution[2],
 		updateCommandSQL:   &w.updateCommand,
 		renewLeaseSQL:      &w.renewLease,
 		expireLeasesSQL:    &w.expireLeases,
@@ -90,6 +98,7 @@ func (w *writer) prepareAll() error {
 	}
 	for i, rows := range eventRows {
 		texts[repeatRow(insertEventSQL, rows)] = &w.insertEvents[i]
+		texts[repeatRow(insertOutboxSQL, rows)] = &w.insertOutbox[i]
 	}
 	for i, rows := range commandRows {
 		texts[repeatRow(insertCommandSQL, rows)] = &w.insertCommands[i]
@@ -115,6 +124,11 @@ func (w *writer) commit(group []op, errs []error) {
 		return w.flush()
 	})
 	if err == nil {
+		if err := failpoint.Hit(failpoint.CommitAfter); err != nil {
+			for i := range errs {
+				errs[i] = err
+			}
+		}
 		return
 	}
 	// Somebody's op broke half-way and took the group along. Run it again with
@@ -155,6 +169,9 @@ func (w *writer) transaction(body func() error) error {
 	defer w.forget()
 	err := body()
 	if err == nil {
+		err = failpoint.Hit(failpoint.CommitBefore)
+	}
+	if err == nil {
 		_, err = w.end.exec()
 	}
 	if err != nil {
@@ -167,7 +184,7 @@ func (w *writer) transaction(body func() error) error {
 
 // forget drops rows that were not flushed, and what the buffers still point to.
 func (w *writer) forget() {
-	w.newEvents, w.newCommands = emptied(w.newEvents), emptied(w.newCommands)
+	w.newEvents, w.newCommands, w.newOutbox = emptied(w.newEvents), emptied(w.newCommands), emptied(w.newOutbox)
 }
 
 // emptied is a buffer for the next group; one of unusual size is let go.
@@ -196,86 +213,4 @@ func (w *writer) close() error {
 		errs = append(errs, s.st.(driver.Stmt).Close())
 	}
 	return errors.Join(append(errs, w.conn.Close())...)
-}
-
-// statement is a prepared statement with its argument list, which is filled by
-// the binding methods in order and emptied by exec.
-type statement struct {
-	st   driver.StmtExecContext
-	args []driver.NamedValue
-	n    int
-}
-
-func (w *writer) prepare(text string) (*statement, error) {
-	st, err := w.conn.Prepare(text)
-	if err != nil {
-		return nil, err
-	}
-	s := &statement{st: st.(driver.StmtExecContext), args: make([]driver.NamedValue, strings.Count(text, "?"))}
-	for i := range s.args {
-		s.args[i].Ordinal = i + 1
-	}
-	w.all = append(w.all, s)
-	return s, nil
-}
-
-// exec runs the statement and returns how many rows it changed. A writer has
-// no business with a caller's context: the group belongs to many callers.
-func (s *statement) exec() (int64, error) {
-	res, err := s.st.ExecContext(context.Background(), s.args[:s.n])
-	s.n = 0
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// forget drops the arguments of the last run, for statements whose arguments
-// are too large to be kept until the next.
-func (s *statement) forget() {
-	for i := range s.args {
-		s.args[i].Value = nil
-	}
-}
-
-func (s *statement) bind(v driver.Value) *statement {
-	s.args[s.n].Value = v
-	s.n++
-	return s
-}
-
-func (s *statement) int(v int64) *statement   { return s.bind(v) }
-func (s *statement) id(v event.ID) *statement { return s.bind(int64(v)) }
-
-// nullID binds a reference; 0 is none.
-func (s *statement) nullID(v event.ID) *statement {
-	if v == 0 {
-		return s.bind(nil)
-	}
-	return s.bind(int64(v))
-}
-
-// str binds a string as it is, text one whose absence is NULL.
-func (s *statement) str(v string) *statement { return s.bind(v) }
-
-func (s *statement) text(v string) *statement {
-	if v == "" {
-		return s.bind(nil)
-	}
-	return s.bind(v)
-}
-
-// json binds a document as text, for people who open the file with sqlite3.
-func (s *statement) json(v []byte) *statement {
-	if len(v) == 0 {
-		return s.bind(nil)
-	}
-	return s.bind(string(v))
-}
-
-func (s *statement) time(t time.Time) *statement {
-	if t.IsZero() {
-		return s.bind(nil)
-	}
-	return s.bind(t.UnixMicro())
 }

@@ -29,6 +29,34 @@ var commandTests = map[string]func(*testing.T, store.Store){
 		mustAppend(t, s, next)
 		wantSame(t, "replaced", c, must[store.Command](t)(s.Command(t.Context(), 0, c.EventID)))
 	},
+	"a worker renews all it holds that was claimed after a time": func(t *testing.T, s store.Store) {
+		hold := func(worker, status string, claimed time.Time) store.Command {
+			b := newBatch(newID(), 0, 1)
+			c := newCommand(&b, status)
+			c.WorkerID, c.Attempt, c.LeaseUntil, c.ClaimedAt = worker, 1, epoch, claimed
+			b.Commands = []store.Command{c}
+			mustAppend(t, s, b)
+			return c
+		}
+		commands := []store.Command{
+			hold("w", event.StatusClaimed, after(2)),
+			hold("w", event.StatusRunning, after(3)),
+			hold("w", event.StatusRunning, after(1)),    // claimed too early
+			hold("w", event.StatusRunning, time.Time{}), // claimed nobody knows when
+			hold("w", event.StatusCompleted, after(2)),
+			hold("w2", event.StatusRunning, after(2)),
+			hold("W", event.StatusRunning, after(2)),
+		}
+		wantSame(t, "renewed", 2, must[int](t)(s.RenewWorker(t.Context(), "w", after(1), after(90))))
+		for i, c := range commands {
+			if i < 2 {
+				c.LeaseUntil = after(90)
+			}
+			wantSame(t, "command", c, must[store.Command](t)(s.Command(t.Context(), c.ExecutionID, c.EventID)))
+		}
+		wantSame(t, "unknown worker", 0, must[int](t)(s.RenewWorker(t.Context(), "nobody", after(1), after(90))))
+		wantSame(t, "expired", 4, len(must[[]store.Command](t)(s.ExpiredCommands(t.Context(), after(1), 0))))
+	},
 	"an unknown command is not found": func(t *testing.T, s store.Store) {
 		c := heldCommand(t, s, "w", 1, epoch)
 		for _, key := range [][2]event.ID{{0, newID()}, {c.ExecutionID, newID()}, {newID(), c.EventID}} {

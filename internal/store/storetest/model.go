@@ -22,19 +22,31 @@ import (
 func runModel(t *testing.T, open func(t *testing.T) store.Store) {
 	s := open(t)
 	rapid.Check(t, func(r *rapid.T) {
-		m := &model{t: r, real: s, mem: memstore.New(), seq: map[event.ID]int64{}}
+		m := &model{
+			t: r, real: s, mem: memstore.New(), seq: map[event.ID]int64{},
+			now: epoch, rows: map[outboxKey]map[store.Store]int64{},
+		}
 		for range 4 {
 			m.executions = append(m.executions, newID())
 		}
+		m.drain()
 		r.Repeat(map[string]func(*rapid.T){
 			"append":  m.append,
 			"renew":   m.renew,
 			"expire":  m.expire,
 			"put":     m.put,
 			"look up": m.lookUp,
-			"":        func(*rapid.T) {},
+
+			"tick":          m.tick,
+			"claim outbox":  m.claimOutbox,
+			"settle outbox": m.settleOutbox,
+			"claim holder":  m.claimHolder,
+			"reproject":     m.reproject,
+			"renew worker":  m.renewWorker,
+			"":              func(*rapid.T) {},
 		})
 		m.compareAll()
+		m.compareBeside()
 	})
 }
 
@@ -45,6 +57,10 @@ type model struct {
 	seq        map[event.ID]int64 // as far as the model knows
 	events     []event.ID         // all event ids ever used
 	refs       []string           // all references ever used
+
+	now  time.Time                           // for claims and the outbox
+	rows map[outboxKey]map[store.Store]int64 // outbox rows handed out so far
+	keys []outboxKey                         // the same in order
 }
 
 // append tries batches that are mostly right, sometimes stale, sometimes with
@@ -53,7 +69,11 @@ func (m *model) append(t *rapid.T) {
 	x := rapid.SampledFrom(m.executions).Draw(t, "execution")
 	expected := max(0, m.seq[x]+int64(rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1}).Draw(t, "skew")))
 	b := newBatch(x, expected, rapid.IntRange(1, 3).Draw(t, "events"))
-	if len(m.events) > 0 && rapid.IntRange(0, 5).Draw(t, "repeat") == 0 {
+	b.Publish = rapid.Bool().Draw(t, "publish")
+	if expected == 0 {
+		b.Claim = m.startClaim(t, x)
+	}
+	if len(m.events) > 0 && b.Claim == nil && rapid.IntRange(0, 5).Draw(t, "repeat") == 0 {
 		b.Events[len(b.Events)-1].EventID = rapid.SampledFrom(m.events).Draw(t, "known event")
 	}
 	b.Execution.Status = rapid.SampledFrom([]string{event.StatusRunning, event.StatusRunning, event.StatusCompleted}).Draw(t, "status")
@@ -84,6 +104,7 @@ func (m *model) command(t *rapid.T, b *store.Batch, id event.ID) store.Command {
 	c.Attempt = rapid.IntRange(0, 2).Draw(t, "attempt")
 	c.CreatedAt = epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "created")) * time.Second)
 	c.LeaseUntil = epoch.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "lease")) * time.Second)
+	c.ClaimedAt = after(rapid.IntRange(0, 3).Draw(t, "claimed"))
 	return c
 }
 
@@ -207,6 +228,9 @@ func same[T any](m *model, what string, call func(store.Store) (T, error)) error
 }
 
 func verdict(err error) string {
+	if claimed, ok := errors.AsType[*store.ClaimedError](err); ok {
+		return claimed.Error()
+	}
 	for _, known := range []error{store.ErrConflict, store.ErrDuplicate, store.ErrNotFound} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := []map[string]func(*testing.T, store.Store){
 		logTests, raceTests, executionTests, timerTests, commandTests, resultTests, catalogTests, lifeTests,
+		claimTests, outboxTests, variableTests, runtimeTests, snapshotTests, projectionTests, schemaTests, listTests, archiveTests,
 	}
 	for _, tests := range groups {
 		for name, test := range tests {
@@ -194,5 +195,42 @@ func callAll(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Entry"] = s.Entry(ctx, 1)
 	_, errs["EntryByPath"] = s.EntryByPath(ctx, "life", 0)
 	_, errs["ListEntries"] = s.ListEntries(ctx, store.EntryFilter{})
+	callMore(ctx, s, errs)
 	return errs
+}
+
+// callMore makes the calls of callAll that concern what is kept beside the log.
+func callMore(ctx context.Context, s store.Store, errs map[string]error) {
+	_, errs["CountExecutions"] = s.CountExecutions(ctx)
+	_, errs["RenewWorker"] = s.RenewWorker(ctx, "w", epoch, epoch)
+	_, errs["RemoveEntries"] = s.RemoveEntries(ctx, "life", 0, epoch)
+	_, errs["RestoreEntries"] = s.RestoreEntries(ctx, "life", 0)
+	_, errs["CountEntries"] = s.CountEntries(ctx, "playbook")
+	_, errs["ClaimHolder"] = s.ClaimHolder(ctx, newClaim(1, "k"))
+	_, errs["PurgeClaims"] = s.PurgeClaims(ctx, epoch, 1)
+	_, errs["ClaimOutbox"] = s.ClaimOutbox(ctx, outboxClaim("t", 0))
+	_, errs["MarkPublished"] = s.MarkPublished(ctx, "t", []int64{1}, epoch)
+	_, errs["MarkFailed"] = s.MarkFailed(ctx, "t", 1, "no", epoch)
+	_, errs["ReleaseOutbox"] = s.ReleaseOutbox(ctx, "t", []int64{1})
+	_, errs["CountOutbox"] = s.CountOutbox(ctx, epoch, time.Minute)
+	_, errs["PurgeOutbox"] = s.PurgeOutbox(ctx, epoch, 1)
+	errs["SetVariables"] = s.SetVariables(ctx, 1, []store.Variable{newVariable("v", `1`)})
+	_, errs["Variables"] = s.Variables(ctx, 1)
+	_, errs["Variable"] = s.Variable(ctx, 1, "v", epoch)
+	_, errs["DeleteVariables"] = s.DeleteVariables(ctx, 1, "")
+	_, errs["PutRuntime"] = s.PutRuntime(ctx, newRuntime("worker_pool", "w"))
+	_, errs["BeatRuntime"] = s.BeatRuntime(ctx, "worker_pool", "w", epoch)
+	_, errs["Runtime"] = s.Runtime(ctx, "worker_pool", "w")
+	_, errs["DeleteRuntime"] = s.DeleteRuntime(ctx, "worker_pool", "w")
+	_, errs["ListRuntimes"] = s.ListRuntimes(ctx, store.RuntimeFilter{})
+	_, errs["PurgeRuntimes"] = s.PurgeRuntimes(ctx, epoch)
+	errs["PutSnapshot"] = s.PutSnapshot(ctx, newSnapshot(1, 1))
+	_, errs["Snapshot"] = s.Snapshot(ctx, 1, "replay_state", "1")
+	_, errs["LoggedExecutions"] = s.LoggedExecutions(ctx, 0, 1)
+	_, errs["ProjectedExecutions"] = s.ProjectedExecutions(ctx, 0, 1)
+	_, errs["CommandsOf"] = s.CommandsOf(ctx, 1)
+	errs["Reproject"] = s.Reproject(ctx, newBatch(1, 0, 1).Execution, nil)
+	_, errs["PurgeCommands"] = s.PurgeCommands(ctx, epoch, 1)
+	errs["Migrate"] = s.Migrate(ctx)
+	_, errs["SchemaState"] = s.SchemaState(ctx)
 }

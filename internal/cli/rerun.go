@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/noetl/noetl-go/client"
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+type rerunCommand struct {
+	serverFlags
+	Execution event.ID `arg:"" help:"Execution to run again."`
+	FromStep  string   `help:"Run again from this step on; what ended before it is reused." placeholder:"STEP"`
+	payloadFlags
+	PlaybookVersion string        `name:"version" short:"V" help:"Version, or latest; the one that ran when not given." placeholder:"N"`
+	Wait            bool          `help:"Follow the execution to its end; the exit code says how it went."`
+	Timeout         time.Duration `help:"With --wait: stop waiting after this long; exit code 3." placeholder:"DURATION"`
+	JSON            bool          `short:"j" help:"Print JSON."`
+}
+
+// Run starts the new execution and, with --wait, follows it.
+func (c *rerunCommand) Run(ctx context.Context, env *Env) error {
+	payload, err := c.value()
+	if err != nil {
+		return err
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	answer, err := cl.Rerun(ctx, c.Execution, client.RerunRequest{Payload: payload, FromStep: c.FromStep, Version: c.PlaybookVersion})
+	if err != nil {
+		return err
+	}
+	for _, w := range answer.Warnings {
+		fmt.Fprintln(env.Stderr, "warning:", w)
+	}
+	switch {
+	case c.Wait:
+		follow := executeCommand{Timeout: c.Timeout, JSON: c.JSON}
+		return follow.follow(ctx, env, cl, answer.ExecutionID)
+	case c.JSON:
+		fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q,\"rerun_of\":%q}\n", answer.ExecutionID.String(), answer.Status, c.Execution.String())
+	default:
+		fmt.Fprintf(env.Stdout, "started execution %s, a rerun of %s\n", answer.ExecutionID, c.Execution)
+	}
+	return nil
+}
+
+// reused shows a step whose outcome was taken over from another execution. Of
+// the events that carry a large result the first one tells enough.
+func (p *progress) reused(e event.Event) {
+	var d struct {
+		Context struct {
+			Status    string         `json:"status"`
+			Execution event.StringID `json:"execution_id"`
+		} `json:"context"`
+	}
+	_ = json.Unmarshal(e.Result, &d)
+	if d.Context.Status == "" {
+		return
+	}
+	p.line(e.NodeName).began = e.CreatedAt
+	p.ended(e.NodeName, d.Context.Status, "reused from execution "+event.ID(d.Context.Execution).String(), e.CreatedAt)
+}

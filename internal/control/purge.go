@@ -1,0 +1,107 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/noetl/noetl-go/internal/event"
+)
+
+const (
+	maintainEvery = 5 * time.Minute
+	purgeBatch    = 1000
+	purgePause    = 20 * time.Millisecond // lets others at the database between batches
+	day           = 24 * time.Hour
+)
+
+// maintain removes what has served its time until ctx ends. Every replica does
+// it; they take different rows, or find none.
+func (p *Plane) maintain(ctx context.Context) {
+	for sleep(ctx, jitter(maintainEvery)) {
+		if _, err := p.purgeOutbox(ctx); err != nil {
+			p.sweepFailed(ctx, "published outbox rows", err)
+		}
+		if _, err := p.purgeClaims(ctx); err != nil {
+			p.sweepFailed(ctx, "claims of starts", err)
+		}
+	}
+}
+
+func (p *Plane) purgeOutbox(ctx context.Context) (int, error) {
+	before := p.now().Add(-p.o.Outbox.Keep)
+	return inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeOutbox(ctx, before, purgeBatch) })
+}
+
+func (p *Plane) purgeClaims(ctx context.Context) (int, error) {
+	before := p.now()
+	return inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeClaims(ctx, before, purgeBatch) })
+}
+
+// inBatches calls remove until it finds less than a batch.
+func inBatches(ctx context.Context, remove func(ctx context.Context) (int, error)) (total int, err error) {
+	for {
+		qctx, cancel := context.WithTimeout(ctx, queryTime)
+		n, err := remove(qctx)
+		cancel()
+		total += n
+		if err != nil {
+			return total, storeError("purge", err)
+		}
+		if n < purgeBatch {
+			return total, nil
+		}
+		if !sleep(ctx, purgePause) {
+			return total, gaveUp(ctx.Err())
+		}
+	}
+}
+
+// PurgeRequest says what has served its time; 0 keeps all of a kind.
+type PurgeRequest struct {
+	CommandDays    int // since commands of ended executions ended
+	RuntimeMinutes int // since processes were last heard of
+	EventDays      int // not offered
+}
+
+// Purged counts what was removed.
+type Purged struct {
+	Commands int `json:"commands_purged"`
+	Runtimes int `json:"runtime_purged"`
+	Events   int `json:"events_purged"`
+	Outbox   int `json:"outbox_purged"`
+	Claims   int `json:"claims_purged"`
+}
+
+// Purge removes what has served its time, in batches. When it ends early, what
+// was removed stays so and the rest goes with the next call.
+func (p *Plane) Purge(ctx context.Context, r PurgeRequest) (done Purged, err error) {
+	const most = 36500
+	switch {
+	case r.CommandDays < 0 || r.CommandDays > most:
+		return done, event.Errorf(event.Invalid, "command_retention_days: want a number from 0 to %d", most)
+	case r.RuntimeMinutes < 0 || r.RuntimeMinutes > most*24*60:
+		return done, event.Errorf(event.Invalid, "runtime_stale_minutes: want a number from 0 to %d", most*24*60)
+	case r.EventDays != 0:
+		return done, &event.Error{
+			Code: event.Invalid, Message: "event_retention_days: events are the record of what happened; this route does not remove them yet",
+			Remedy: "leave it out or set it to 0",
+		}
+	}
+	now := p.now()
+	if before := now.Add(-time.Duration(r.CommandDays) * day); r.CommandDays > 0 {
+		done.Commands, err = inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeCommands(ctx, before, purgeBatch) })
+		if err != nil {
+			return done, err
+		}
+	}
+	if r.RuntimeMinutes > 0 {
+		if done.Runtimes, err = p.store.PurgeRuntimes(ctx, now.Add(-time.Duration(r.RuntimeMinutes)*time.Minute)); err != nil {
+			return done, storeError("purge runtimes", err)
+		}
+	}
+	if done.Outbox, err = p.purgeOutbox(ctx); err != nil {
+		return done, err
+	}
+	done.Claims, err = p.purgeClaims(ctx)
+	return done, err
+}

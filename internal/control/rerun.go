@@ -1,0 +1,207 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/noetl/noetl-go/internal/engine"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/jinja"
+)
+
+// RerunRequest says how an execution is run again.
+type RerunRequest struct {
+	Payload  json.RawMessage // object whose keys replace those of the original's workload; may be empty
+	FromStep string          // reuse what ended before this step; "" runs everything
+	Latest   bool            // the latest version of the playbook instead of the one the original ran
+	Version  int             // this version; 0 = see Latest
+	Trace    json.RawMessage // the original's when empty
+}
+
+// Rerun starts a new execution of what another one ran, with its workload, pool
+// and trace. The original may still run; it is left alone. NotFound when it is
+// unknown; Invalid when the step to run from does not exist or was not reached.
+func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (ExecuteAnswer, error) {
+	first, err := p.startOf(ctx, id)
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	was, err := readStart(&first)
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	ran, what, err := p.rerunnable(ctx, was, r)
+	if err != nil {
+		return ExecuteAnswer{}, err
+	}
+	in := engine.StartInput{
+		CatalogID: what.catalogID, ParentExecutionID: was.parent, Path: what.path, Version: what.version,
+		Pool: was.meta.Pool, Trace: firstGiven(r.Trace, was.meta.Trace),
+		Rerun: &engine.Rerun{Of: id, FromStep: r.FromStep, ParentIter: was.meta.ParentIter, Depth: was.meta.Depth},
+	}
+	if changed(ran, what) && in.Pool == ran.program.Playbook().Executor.Pool {
+		in.Pool = "" // it was the playbook's, and this version may name another
+	}
+	if in.Payload, err = was.workloadWith(r.Payload, ran, what); err != nil {
+		return ExecuteAnswer{}, err
+	}
+	input := &startInput{}
+	if r.FromStep != "" {
+		if input.reuse, err = p.harvest(ctx, id, ran, what, r.FromStep); err != nil {
+			return ExecuteAnswer{}, err
+		}
+	}
+	answer, err := p.begins(ctx, what.program, input, in)
+	if err == nil {
+		answer.Warnings = what.program.Undeclared(r.Payload)
+	}
+	return answer, err
+}
+
+// startedWith is what an execution's start says.
+type startedWith struct {
+	catalog, parent event.ID
+	path            string
+	workload        json.RawMessage
+	meta            struct {
+		Pool       string          `json:"execution_pool"`
+		Trace      json.RawMessage `json:"trace"`
+		ParentIter json.RawMessage `json:"parent_iter"`
+		Depth      int             `json:"depth"`
+	}
+}
+
+func readStart(e *event.Event) (*startedWith, error) {
+	w := &startedWith{catalog: e.CatalogID, parent: e.ParentExecutionID}
+	var c struct {
+		Path     string          `json:"path"`
+		Workload json.RawMessage `json:"workload"`
+	}
+	if err := json.Unmarshal(e.Context, &c); err != nil {
+		return nil, event.Errorf(event.Internal, "read start of execution %s: %w", e.ExecutionID, err)
+	}
+	if len(e.Meta) > 0 {
+		if err := json.Unmarshal(e.Meta, &w.meta); err != nil {
+			return nil, event.Errorf(event.Internal, "read start of execution %s: %w", e.ExecutionID, err)
+		}
+	}
+	w.path, w.workload = cmp.Or(c.Path, e.NodeName), c.Workload
+	return w, nil
+}
+
+// rerunnable finds what the original ran, nil when that cannot be run any more,
+// and what is to be run now.
+func (p *Plane) rerunnable(ctx context.Context, was *startedWith, r RerunRequest) (ran, now *runnable, err error) {
+	ran, err = p.runnable(ctx, EntryRef{CatalogID: was.catalog})
+	if !r.Latest && r.Version == 0 {
+		return ran, ran, err
+	}
+	if err != nil && event.CodeOf(err) == event.Unavailable {
+		return nil, nil, err
+	}
+	now, err = p.runnable(ctx, EntryRef{Path: was.path, Version: r.Version})
+	return ran, now, err
+}
+
+// workloadWith is the original's workload with the keys of payload in place of
+// its own. For another version of the playbook the defaults of the old one do
+// not count as asked for.
+func (w *startedWith) workloadWith(payload json.RawMessage, ran, now *runnable) (json.RawMessage, error) {
+	over, err := objectOf("payload", payload)
+	if err != nil {
+		return nil, err
+	}
+	out, err := objectOf("the original's workload", w.workload)
+	if err != nil {
+		return nil, err
+	}
+	if changed(ran, now) {
+		out = beyond(out, ran.program.Playbook().Workload)
+	}
+	for k, v := range over.All() {
+		out.Set(k, v)
+	}
+	return jinja.ToJSON(out)
+}
+
+// changed tells whether another version is run than the original ran.
+func changed(ran, now *runnable) bool { return ran != nil && ran.catalogID != now.catalogID }
+
+// beyond leaves out what is as the defaults have it.
+func beyond(d, defaults *jinja.Dict) *jinja.Dict {
+	out := jinja.NewDict(d.Len())
+	for k, v := range d.All() {
+		usual, ok := defaults.Get(k)
+		if !ok || !sameJSON(usual, v) {
+			out.Set(k, v)
+		}
+	}
+	return out
+}
+
+func sameJSON(a, b any) bool {
+	x, err := jinja.ToJSON(a)
+	if err != nil {
+		return false
+	}
+	y, err := jinja.ToJSON(b)
+	return err == nil && string(x) == string(y)
+}
+
+func objectOf(name string, raw json.RawMessage) (*jinja.Dict, error) {
+	if len(raw) == 0 {
+		return jinja.NewDict(0), nil
+	}
+	v, err := jinja.FromJSON(raw)
+	if err != nil {
+		return nil, event.Errorf(event.Invalid, "%s is not JSON: %w", name, err)
+	}
+	switch d := v.(type) {
+	case nil:
+		return jinja.NewDict(0), nil
+	case *jinja.Dict:
+		return d, nil
+	}
+	return nil, event.Errorf(event.Invalid, "%s must be a JSON object", name)
+}
+
+// harvest reads the original's log for what can be reused from a step on.
+func (p *Plane) harvest(ctx context.Context, id event.ID, ran, now *runnable, from string) (*engine.Harvest, error) {
+	var old *engine.Program
+	if ran != nil {
+		old = ran.program
+	}
+	h, err := engine.NewHarvest(id, now.program, old, from)
+	if err != nil {
+		return nil, err
+	}
+	for after := int64(0); ; {
+		page, err := p.Events(ctx, id, after, foldPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			h.Apply(&page[i])
+			after = page[i].Seq
+		}
+		if len(page) < foldPage {
+			break
+		}
+	}
+	return h, h.Check(now.program)
+}
+
+// takeOver puts into the log what a rerun reuses.
+func (ps *pass) takeOver(h *engine.Harvest) {
+	ps.events = append(ps.events, h.TakeOver(ps.live.program, ps.state, ps.env).Events...)
+}
+
+func firstGiven(all ...json.RawMessage) json.RawMessage {
+	for _, raw := range all {
+		if len(raw) > 0 {
+			return raw
+		}
+	}
+	return nil
+}

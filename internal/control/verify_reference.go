@@ -1,0 +1,159 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
+)
+
+// foundRef is a place of the log that speaks of something kept elsewhere.
+type foundRef struct {
+	seq   int64
+	ref   string   // a value
+	child event.ID // or an execution
+}
+
+// holder is what can refer to values in the payload of an event: the members
+// the fold reads, wherever producers put them. What users wrote is not looked
+// into.
+type holder struct {
+	Reference *struct {
+		Ref     string `json:"ref"`
+		Logical string `json:"logical_uri"`
+	} `json:"reference"`
+	ItemsRef      string            `json:"items_ref"`
+	Refs          map[string]string `json:"refs"`
+	Result        *holder           `json:"result"`
+	Context       *holder           `json:"context"`
+	RenderContext *struct {
+		Ref string `json:"__context_ref__"`
+	} `json:"render_context"`
+	Child  string `json:"child_execution_id"`
+	Status string `json:"status"`
+}
+
+var refMarks = [][]byte{[]byte(`"reference"`), []byte(`_ref`), []byte(`"refs"`), []byte(`"child_execution_id"`)}
+
+// referencesOf finds what an event refers to.
+func referencesOf(e *event.Event) []foundRef {
+	var found []foundRef
+	for _, raw := range []json.RawMessage{e.Context, e.Result} {
+		marked := false
+		for _, m := range refMarks {
+			marked = marked || bytes.Contains(raw, m)
+		}
+		if !marked {
+			continue
+		}
+		var h holder
+		_ = json.Unmarshal(raw, &h) // members of another shape are somebody's data
+		found = append(found, h.all(e)...)
+	}
+	return found
+}
+
+func (h *holder) all(e *event.Event) []foundRef {
+	if h == nil {
+		return nil
+	}
+	var found []foundRef
+	add := func(ref string) {
+		if ref != "" {
+			found = append(found, foundRef{seq: e.Seq, ref: ref})
+		}
+	}
+	if h.Reference != nil {
+		add(h.Reference.Ref)
+		add(h.Reference.Logical)
+	}
+	if e.Type.Canonical() == event.StepEnter && e.WorkerID == "" {
+		add(h.ItemsRef)
+	}
+	if e.Type.Canonical() == event.CtxUpdated {
+		for _, ref := range h.Refs {
+			add(ref)
+		}
+	}
+	if h.RenderContext != nil && e.Type.Canonical() == event.CommandIssued {
+		add(h.RenderContext.Ref)
+	}
+	if h.Child != "" && e.Type.Canonical() == event.CallDone && e.WorkerID == "" && e.Status == event.StatusCompleted {
+		if id, err := event.ParseID(h.Child); err == nil {
+			found = append(found, foundRef{seq: e.Seq, child: id})
+		}
+	}
+	return append(append(found, h.Context.all(e)...), h.Result.all(e)...)
+}
+
+// references follows what the log of an execution refers to. Every value is
+// read once and held against its checksum.
+func (v *verifier) references(ctx context.Context, a *audit) ([]Difference, error) {
+	var found []Difference
+	seen := make(map[string]bool)
+	for _, r := range a.refs {
+		want, got, err := "", "", error(nil)
+		switch {
+		case r.child != 0:
+			v.report.Children++
+			want, got, err = v.child(ctx, r.child)
+		default:
+			v.report.References++
+			if seen[r.ref] {
+				continue
+			}
+			seen[r.ref] = true
+			want, got, err = v.value(ctx, r.ref)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if got != "" {
+			what, where := DifferentReference, r.ref
+			if r.child != 0 {
+				what, where = DifferentChild, "execution "+r.child.String()
+			}
+			found = append(found, Difference{
+				ExecutionID: event.StringID(a.id), Seq: r.seq, What: what, Where: where, Want: want, Got: got,
+			})
+		}
+	}
+	return found, nil
+}
+
+// value looks a value up. Those that are not ours to keep are only counted.
+func (v *verifier) value(ctx context.Context, ref string) (want, got string, err error) {
+	at, err := event.ParseResultRef(strings.SplitN(ref, "#", 2)[0])
+	if err != nil {
+		v.report.External++
+		return "", "", nil
+	}
+	r, err := v.store.Result(ctx, at.Execution, at.String())
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "a stored value", "none", nil
+	case err != nil:
+		return "", "", storeError("read result", err)
+	}
+	sum := sha256.Sum256(r.Data)
+	if text := hex.EncodeToString(sum[:]); text != r.SHA256 {
+		return "the checksum " + r.SHA256, text, nil
+	}
+	v.report.Results++
+	return "", "", nil
+}
+
+// child looks for an execution that brought its result to another one.
+func (v *verifier) child(ctx context.Context, id event.ID) (want, got string, err error) {
+	there, err := logged(ctx, v.store, id)
+	if err == nil && !there {
+		return "a log of the execution that was waited for", "none", nil
+	}
+	return "", "", err
+}
