@@ -16,6 +16,7 @@ import (
 const (
 	VerdictLiveClaim    = "skipped_live_claim"        // a worker holds one of its commands
 	VerdictTimer        = "skipped_timer"             // it sleeps
+	VerdictBusyPool     = "skipped_busy_pool"         // workers of its pool are busy with other commands
 	VerdictCallback     = "skipped_awaiting_callback" // somebody outside has to call
 	VerdictChild        = "skipped_child"             // an execution it waits for is open
 	VerdictParentActive = "skipped_parent_active"     // what it works for gets on

@@ -68,11 +68,10 @@ func TestFaults(t *testing.T) {
 
 // faultResult is one line of the report.
 type faultResult struct {
-	fault, backend         string
-	injected, executions   int
-	lost, doubled, stuck   int
-	verified               bool
-	recovered, undelivered int
+	fault, backend       string
+	injected, executions int
+	lost, doubled, stuck int
+	verified             bool
 }
 
 type faultReport struct {

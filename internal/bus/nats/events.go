@@ -160,6 +160,7 @@ func (b *Bus) PublishEvents(ctx context.Context, messages []bus.EventMessage) []
 	// The broker lost the stream, perhaps with its disk. What was sent before is
 	// sent again; duplicates are dropped by message id.
 	if err := b.ensureEvents(ctx); err != nil {
+		b.ailing(err)
 		return all(messages, err)
 	}
 	return b.sendEvents(ctx, s, messages)

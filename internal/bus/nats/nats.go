@@ -79,7 +79,8 @@ type Bus struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	server  *server.Server // nil unless embedded
-	tokens  chan struct{}  // one per message in flight
+	mender  *mender
+	tokens  chan struct{} // one per message in flight
 
 	mu     sync.Mutex // guards subs, events and closed
 	subs   map[*subscription]struct{}
@@ -100,7 +101,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 
 func open(ctx context.Context, o Options, embedded *server.Server) (*Bus, error) {
 	b := &Bus{
-		options: o, server: embedded,
+		options: o, server: embedded, mender: newMender(embedded),
 		tokens: make(chan struct{}, maxInFlight),
 		subs:   map[*subscription]struct{}{},
 	}

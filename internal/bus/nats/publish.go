@@ -32,10 +32,12 @@ func (b *Bus) Publish(ctx context.Context, notes ...event.Notification) error {
 		// The broker lost the stream, perhaps with its disk. What was sent
 		// before is sent again; duplicates are dropped by message id.
 		if err := b.ensureStream(ctx); err != nil {
+			b.ailing(err)
 			return err
 		}
 		at, err = b.publish(ctx, msgs)
 	}
+	b.ailing(err)
 	if err != nil {
 		return b.unavailable("publish notification "+msgs[at].Header.Get(jetstream.MsgIDHeader), err)
 	}

@@ -85,19 +85,11 @@ func scanDue(row scanner, r *dueRow) error { return row.Scan(&r.id, &r.attempts,
 func (s *Store) ClaimOutbox(ctx context.Context, c store.OutboxClaim) ([]store.OutboxRow, error) {
 	var taken []int64
 	err := s.outbox.inTurn(ctx, func() error {
-		for last := int64(0); len(taken) < c.Limit; {
-			due, err := s.dueRows(ctx, c, last, c.Limit-len(taken))
-			if err != nil || len(due) == 0 {
-				return err
-			}
-			got, err := s.claimRows(ctx, c, due)
-			if err != nil {
-				return err
-			}
-			// Rows that were buried instead have made room for others.
-			taken, last = append(taken, got...), due[len(due)-1].id
+		due, err := s.dueRows(ctx, c)
+		if err == nil && len(due) > 0 {
+			taken, err = s.claimRows(ctx, c, due)
 		}
-		return nil
+		return err
 	})
 	if err != nil || len(taken) == 0 {
 		return nil, err
@@ -110,9 +102,31 @@ func (s *Store) ClaimOutbox(ctx context.Context, c store.OutboxClaim) ([]store.O
 	return collect("read outbox", rows, err, scanOutbox)
 }
 
-func (s *Store) dueRows(ctx context.Context, c store.OutboxClaim, after int64, limit int) ([]dueRow, error) {
-	rows, err := s.reader.QueryContext(ctx, outboxDueSQL, c.Now.UnixMicro(), c.Now.Add(-c.Lease).UnixMicro(), c.Token, after, limit)
-	return collect("look at outbox", rows, err, scanDue)
+// dueRows finds the rows a claim takes, and among them those it buries, which
+// make room for others. All are found at one moment: an older row that becomes
+// due between two looks would be overtaken by the younger ones behind it.
+func (s *Store) dueRows(ctx context.Context, c store.OutboxClaim) (all []dueRow, err error) {
+	err = s.reading(ctx, "look at outbox", func(q querier) error {
+		for last, live := int64(0), 0; live < c.Limit; {
+			rows, err := q.QueryContext(ctx, outboxDueSQL, c.Now.UnixMicro(), c.Now.Add(-c.Lease).UnixMicro(), c.Token, last, c.Limit-live)
+			due, err := collect("look at outbox", rows, err, scanDue)
+			if err != nil || len(due) == 0 {
+				return err
+			}
+			for _, r := range due {
+				if !r.triedTooOften(c) {
+					live++
+				}
+			}
+			all, last = append(all, due...), due[len(due)-1].id
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (r dueRow) triedTooOften(c store.OutboxClaim) bool {
+	return c.MaxAttempts > 0 && r.attempts >= c.MaxAttempts
 }
 
 // claimRows takes rows, or buries those that were tried too often.
@@ -124,7 +138,7 @@ func (s *Store) claimRows(ctx context.Context, c store.OutboxClaim, due []dueRow
 	err := s.write(ctx, 64*len(due), func(w *writer) error {
 		taken, reclaimed = nil, 0
 		for _, r := range due {
-			if c.MaxAttempts > 0 && r.attempts >= c.MaxAttempts {
+			if r.triedTooOften(c) {
 				if _, err := w.change(buryOutboxSQL, func(st *statement) { st.int(r.id) }); err != nil {
 					return coded("bury outbox row", err)
 				}
