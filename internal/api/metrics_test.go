@@ -102,6 +102,7 @@ func TestEveryMetricIsWrittenBySomething(t *testing.T) {
 		`noetl_container_callback_stale_total{state="failed_oom"} 1`,
 		`noetl_result_store_resolve_total{status="refused"} 1`,
 		`noetl_workers 1`,
+		`noetl_cleanup_rows_purged_total{table="runtime"} 1`,
 	} {
 		if !strings.Contains(after, want+"\n") {
 			t.Errorf("no %s", want)
@@ -115,6 +116,9 @@ func TestEveryMetricIsWrittenBySomething(t *testing.T) {
 // exercise does at least once what each metric counts.
 func exercise(t *testing.T, l *living, b *brokenBus) {
 	t.Helper()
+	ask(t, l.Server, "POST", "/api/worker/pool/register", `{"name":"gone"}`)
+	l.pass(2 * time.Hour)
+	l.internal(t, "/api/internal/cleanup/purge", `{"runtime_stale_minutes":60}`)
 	l.register(t, twoSteps)
 	ask(t, l.Server, "POST", "/api/execute", `{"path":"nowhere"}`).wantError(t, 404, "nowhere")
 	run := l.execute(t, "demo/two")

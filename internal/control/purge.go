@@ -29,21 +29,23 @@ func (p *Plane) maintain(ctx context.Context) {
 
 func (p *Plane) purgeOutbox(ctx context.Context) (int, error) {
 	before := p.now().Add(-p.o.Outbox.Keep)
-	return inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeOutbox(ctx, before, purgeBatch) })
+	return p.inBatches(ctx, "outbox", func(ctx context.Context) (int, error) { return p.store.PurgeOutbox(ctx, before, purgeBatch) })
 }
 
 func (p *Plane) purgeClaims(ctx context.Context) (int, error) {
 	before := p.now()
-	return inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeClaims(ctx, before, purgeBatch) })
+	return p.inBatches(ctx, "subscription_dedup", func(ctx context.Context) (int, error) { return p.store.PurgeClaims(ctx, before, purgeBatch) })
 }
 
-// inBatches calls remove until it finds less than a batch.
-func inBatches(ctx context.Context, remove func(ctx context.Context) (int, error)) (total int, err error) {
+// inBatches calls remove until it finds less than a batch, and counts the rows
+// of the table that are gone.
+func (p *Plane) inBatches(ctx context.Context, table string, remove func(ctx context.Context) (int, error)) (total int, err error) {
 	for {
 		qctx, cancel := context.WithTimeout(ctx, queryTime)
 		n, err := remove(qctx)
 		cancel()
 		total += n
+		p.metrics.Purged.Add(float64(n), table)
 		if err != nil {
 			return total, storeError("purge", err)
 		}
@@ -89,7 +91,7 @@ func (p *Plane) Purge(ctx context.Context, r PurgeRequest) (done Purged, err err
 	}
 	now := p.now()
 	if before := now.Add(-time.Duration(r.CommandDays) * day); r.CommandDays > 0 {
-		done.Commands, err = inBatches(ctx, func(ctx context.Context) (int, error) { return p.store.PurgeCommands(ctx, before, purgeBatch) })
+		done.Commands, err = p.inBatches(ctx, "command", func(ctx context.Context) (int, error) { return p.store.PurgeCommands(ctx, before, purgeBatch) })
 		if err != nil {
 			return done, err
 		}
@@ -98,6 +100,7 @@ func (p *Plane) Purge(ctx context.Context, r PurgeRequest) (done Purged, err err
 		if done.Runtimes, err = p.store.PurgeRuntimes(ctx, now.Add(-time.Duration(r.RuntimeMinutes)*time.Minute)); err != nil {
 			return done, storeError("purge runtimes", err)
 		}
+		p.metrics.Purged.Add(float64(done.Runtimes), "runtime")
 	}
 	if done.Outbox, err = p.purgeOutbox(ctx); err != nil {
 		return done, err

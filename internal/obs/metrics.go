@@ -54,6 +54,8 @@ type Metrics struct {
 	Callbacks      Counter // state
 	CallbacksStale Counter // state
 
+	Purged Counter // table
+
 	Appends   Counter
 	Events    Counter
 	Conflicts Counter
@@ -91,6 +93,8 @@ func New(v Vocabulary) *Metrics {
 	m.ResultFoundTime = m.Histogram("noetl_result_store_resolve_duration_seconds", "Time until a reference was resolved.", quick, status)
 	m.Callbacks = m.Counter("noetl_container_callback_total", "Ends of jobs that were reported.", states)
 	m.CallbacksStale = m.Counter("noetl_container_callback_stale_total", "Ends of jobs that nothing waited for.", states)
+	m.Purged = m.Counter("noetl_cleanup_rows_purged_total", "Rows removed because they had served their time.",
+		Label{Name: "table", Values: []string{"command", "runtime", "outbox", "subscription_dedup"}})
 	m.Appends = m.Counter("noetl_appends_total", "Batches of events appended to the log.")
 	m.Events = m.Counter("noetl_events_appended_total", "Events in them.")
 	m.Conflicts = m.Counter("noetl_conflicts_total", "Appends repeated because another replica was first.")
