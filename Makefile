@@ -30,9 +30,10 @@ test: deps check race ## everything CI runs: tools, static checks, all tests und
 
 # What the tests need beyond Go. Nothing is installed when it is there already,
 # and machines without apt are told what to install.
-deps: ## install PostgreSQL and python3 for the tests when they are missing (Debian)
+deps: ## install PostgreSQL, python3 and curl for the tests when they are missing (Debian)
 	@need=(); \
 	command -v python3 >/dev/null || need+=(python3); \
+	command -v curl >/dev/null || need+=(curl); \
 	command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql); \
 	if (( $${#need[@]} == 0 )); then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then echo "install first: $${need[*]}" >&2; exit 1; fi; \

@@ -140,6 +140,8 @@ func kindName(e *json.UnmarshalTypeError) string {
 	switch k := e.Type.Kind().String(); k {
 	case "int", "int64":
 		return "an integer"
+	case "float64":
+		return "a number"
 	case "bool":
 		return "a boolean"
 	case "slice":

@@ -48,7 +48,7 @@ func (f idForm) appendEvent(b []byte, e *event.Event) []byte {
 	b = append(b, `,"parent_execution_id":`...)
 	b = f.appendOptional(b, e.ParentExecutionID)
 	b = append(b, `,"duration":`...)
-	b = strconv.AppendFloat(b, e.Duration.Seconds(), 'f', -1, 64)
+	b = strconv.AppendFloat(b, seconds(e.Duration), 'f', -1, 64)
 	b = append(b, `,"created_at":`...)
 	at := len(b)
 	b = appendTime(b, e.CreatedAt)
@@ -218,3 +218,7 @@ func appendString(b []byte, s string) []byte {
 	b = append(b, s[start:]...)
 	return append(b, '"')
 }
+
+// seconds is the nearest number to d, which prints as it is read: the sum that
+// Duration.Seconds makes of 1.985s prints as 1.9849999999999999.
+func seconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,9 @@ func TestCleanupCancelsOnlyWhatStandsStillWithoutAReason(t *testing.T) {
 
 	if got := cleaned(t, w.post("/api/executions/cleanup", `{"older_than_minutes":11}`)); len(got) != 0 {
 		t.Errorf("too early: %v", got)
+	}
+	if a := w.post("/api/executions/cleanup", `{"older_than_minutes":"5"}`); a.status != 422 || !strings.Contains(a.body, "want a number, got string") {
+		t.Errorf("a text for a number: %d %s", a.status, a.body)
 	}
 	dry := w.post("/api/executions/cleanup", `{"dry_run":true}`)
 	if diff := cmp.Diff([]event.ID{stuck}, cleaned(t, dry)); diff != "" || dry.id(t, "cancelled_count") != 0 || w.statusOf(stuck) != "RUNNING" {

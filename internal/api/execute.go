@@ -128,8 +128,11 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request := body.request(traceOf(r.Header))
-	if key := r.Header.Get("Idempotency-Key"); key != "" && request.Dedup == nil {
-		request.Dedup = &control.Dedup{Key: key, Window: idempotencyWindow}
+	if keys := r.Header.Values("Idempotency-Key"); len(keys) > 0 && request.Dedup == nil {
+		if keys[0] == "" { // whoever sends it counts on not starting twice
+			return event.Errorf(event.Invalid, "Idempotency-Key: a key is needed")
+		}
+		request.Dedup = &control.Dedup{Key: keys[0], Window: idempotencyWindow}
 	}
 	a, err := s.opt.Plane.Execute(r.Context(), request)
 	if err != nil {

@@ -76,7 +76,7 @@ func (s *Server) viewExecution(x store.Execution) executionView {
 	}
 	v.ExecutionPool, v.StartTime, v.EndTime = v.Pool, v.StartedAt, v.CompletedAt
 	d := s.duration(x)
-	v.DurationSeconds, v.DurationHuman = d.Seconds(), d.String()
+	v.DurationSeconds, v.DurationHuman = seconds(d), d.String()
 	return v
 }
 

@@ -51,13 +51,13 @@ func TestExecutionListIsABareArrayOfSupersetRows(t *testing.T) {
 	p.Put(demo(), `{}`)
 	done := store.Execution{
 		ExecutionID: 7, CatalogID: 9, ParentExecutionID: 5, Status: event.StatusFailed, Error: "boom", LastSeq: 12,
-		StartedAt: apitest.Epoch, EndedAt: apitest.Epoch.Add(1500 * time.Millisecond),
+		StartedAt: apitest.Epoch, EndedAt: apitest.Epoch.Add(1985 * time.Millisecond),
 	}
 	p.Put(done, `{}`)
 	ask(t, newServer(t, p, nil), "GET", "/api/executions", "").want(t, 200, `[{`+demoRow+`,"event_count":0},
 		{"execution_id":7,"execution_id_str":"7","catalog_id":9,"catalog_id_str":"9","parent_execution_id":5,"parent_execution_id_str":"5",
-		 "path":null,"version":0,"pool":null,"execution_pool":null,"status":"FAILED","started_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06.5Z",
-		 "start_time":"2026-01-02T03:04:05Z","end_time":"2026-01-02T03:04:06.5Z","duration_seconds":1.5,"duration_human":"1.5s",
+		 "path":null,"version":0,"pool":null,"execution_pool":null,"status":"FAILED","started_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06.985Z",
+		 "start_time":"2026-01-02T03:04:05Z","end_time":"2026-01-02T03:04:06.985Z","duration_seconds":1.985,"duration_human":"1.985s",
 		 "progress":0,"event_count":12,"current_step":null,"result":null,"error":"boom"}]`)
 }
 

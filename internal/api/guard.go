@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -63,12 +64,24 @@ func (s *Server) serve(rt route) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, max(s.opt.MaxBody, rt.maxBody))
 		err := s.authorize(rt, r)
 		if err == nil {
+			err = wellFormed(r.URL.RawQuery)
+		}
+		if err == nil {
 			err = rt.handle(w, r)
 		}
 		if err != nil {
 			s.fail(w, r, err)
 		}
 	})
+}
+
+// wellFormed refuses a query that cannot be read. Reading leaves out the
+// parameters it cannot, and a list without its filter looks right.
+func wellFormed(query string) error {
+	if _, err := url.ParseQuery(query); err != nil {
+		return event.Errorf(event.BadRequest, "malformed query: %v", err)
+	}
+	return nil
 }
 
 func (s *Server) authorize(rt route, r *http.Request) error {

@@ -201,3 +201,16 @@ func TestPagesOfAllowedOriginsMayReadWhereTheListGoesOn(t *testing.T) {
 		t.Errorf("exposed headers are %q", got)
 	}
 }
+
+// What cannot be read of a query must not count as not said: the list would be
+// that of another question.
+func TestAMalformedQueryIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("")
+	for _, path := range []string{"/api/executions?path=100%", "/api/executions?status=FAILED;x", "/api/worker/pools?name=w%"} {
+		if a := w.get(path); a.status != 400 || !strings.Contains(a.body, "malformed query") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}

@@ -63,6 +63,17 @@ func TestExecuteReadsDedupAndTraceFromBodyAndHeaders(t *testing.T) {
 	}
 }
 
+// A client that means to be safe against starting twice must not be left in
+// the belief that it is.
+func TestABlankIdempotencyKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, &apitest.Plane{}, nil)
+	a := post(t, srv, "/api/execute", `{"path":"a"}`, http.Header{"Idempotency-Key": {""}})
+	if a.status != 422 || !strings.Contains(a.body, "Idempotency-Key") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 func post(t *testing.T, srv *httptest.Server, path, body string, header http.Header) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL+path, strings.NewReader(body))

@@ -29,7 +29,7 @@ const proofTime = 6 * time.Hour
 type databaseFlags struct {
 	DataDir     string `help:"Directory of the embedded database." default:".noetl" env:"NOETL_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL instead of the embedded database." env:"NOETL_DATABASE_URL" placeholder:"URL"`
-	Server      string `help:"Have this server do it with its own database." placeholder:"URL"`
+	Server      string `name:"server-url" help:"Have this server do it with its own database." placeholder:"URL"`
 	JSON        bool   `short:"j" help:"Print JSON."`
 	shardFlags
 }
@@ -55,7 +55,7 @@ func locked(err error) error {
 	}
 	return &event.Error{
 		Code: e.Code, Reason: e.Reason, Message: e.Message, Err: err,
-		Remedy: "a server uses this database: let it do the work with --server http://127.0.0.1:8082, or stop it first",
+		Remedy: "a server uses this database: let it do the work with --server-url http://127.0.0.1:8082, or stop it first",
 	}
 }
 

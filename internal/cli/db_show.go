@@ -63,6 +63,7 @@ func sayDifferent(d control.Difference) string {
 		control.DifferentStart:        "the log does not begin with its start",
 		control.DifferentTerminal:     "the execution ended twice",
 		control.DifferentEventID:      "two events have the same id",
+		control.DifferentContent:      "an event cannot be read: restore it from a backup",
 		control.DifferentPlaybook:     "its playbook cannot be run any more",
 		control.DifferentNoRow:        "the execution has no row",
 		control.DifferentRow:          "the row of the execution is not what the log says",

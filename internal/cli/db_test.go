@@ -85,13 +85,13 @@ func TestADatabaseInUseIsCheckedBesideItsServer(t *testing.T) {
 		want string
 	}{
 		{[]string{"db", "verify", "--data-dir", data}, ExitOK, "clean"},
-		{[]string{"db", "rebuild", "--data-dir", data}, ExitFailed, "--server"},
-		{[]string{"db", "init", "--data-dir", data}, ExitFailed, "--server"},
+		{[]string{"db", "rebuild", "--data-dir", data}, ExitFailed, "--server-url"},
+		{[]string{"db", "init", "--data-dir", data}, ExitFailed, "--server-url"},
 		{[]string{"db", "validate", "--data-dir", data}, ExitOK, "event"},
-		{[]string{"db", "verify", "--server", n.URL}, ExitOK, "clean"},
-		{[]string{"db", "rebuild", "--all", "--server", n.URL}, ExitOK, "rewrote the rows of 1 of 1"},
-		{[]string{"db", "init", "--server", n.URL}, ExitOK, "the schema is at version"},
-		{[]string{"db", "validate", "--server", n.URL}, ExitOK, "all tables are there"},
+		{[]string{"db", "verify", "--server-url", n.URL}, ExitOK, "clean"},
+		{[]string{"db", "rebuild", "--all", "--server-url", n.URL}, ExitOK, "rewrote the rows of 1 of 1"},
+		{[]string{"db", "init", "--server-url", n.URL}, ExitOK, "the schema is at version"},
+		{[]string{"db", "validate", "--server-url", n.URL}, ExitOK, "all tables are there"},
 		{[]string{"sweeps", "--server-url", n.URL}, ExitOK, "0 executions silent for more than 24h0m0s (enforce)"},
 		{[]string{"sweeps", "--json", "--server-url", n.URL}, ExitOK, `"stalled"`},
 	} {

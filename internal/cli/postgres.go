@@ -26,7 +26,15 @@ func (f shardFlags) postgres() (node.Postgres, error) {
 		return p, err
 	}
 	var err error
-	if host, ok := os.LookupEnv("POSTGRES_HOST"); ok {
+	host, ok := os.LookupEnv("POSTGRES_HOST")
+	if !ok {
+		for _, name := range []string{"POSTGRES_PORT", "POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DATABASE"} {
+			if _, set := os.LookupEnv(name); set {
+				return p, invalidf("%s is set, but POSTGRES_HOST is not: set it too, or unset %s and name the database with --database-url", name, name)
+			}
+		}
+	}
+	if ok {
 		port := orEnv("POSTGRES_PORT", "5432")
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 			return p, invalidf("POSTGRES_PORT %q: want a number from 1 to 65535", port)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,6 +24,7 @@ func (f serverFlags) client() (*client.Client, error) { return client.New(f.Serv
 
 type registerCommand struct {
 	serverFlags
+	Files     []string `arg:"" optional:"" name:"file" help:"Playbook file."`
 	File      []string `short:"f" help:"Playbook file." placeholder:"FILE"`
 	Directory string   `short:"d" help:"Directory; every .yaml and .yml below it is registered." placeholder:"DIR"`
 }
@@ -58,7 +58,7 @@ func (c *registerCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func (c *registerCommand) files() ([]string, error) {
-	files := slices.Clone(c.File)
+	files := slices.Concat(c.Files, c.File)
 	if c.Directory != "" {
 		err := filepath.WalkDir(c.Directory, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -74,7 +74,7 @@ func (c *registerCommand) files() ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, invalidf("nothing to register: give files with -f FILE or a directory with -d DIR")
+		return nil, invalidf("nothing to register: give files or a directory with -d DIR")
 	}
 	return files, nil
 }
@@ -99,11 +99,9 @@ type executeCommand struct {
 	serverFlags
 	Path string `arg:"" help:"Catalog path of the playbook." placeholder:"PATH"`
 	payloadFlags
-	PlaybookVersion int           `name:"version" short:"V" help:"Version; the latest when not given." placeholder:"N"`
-	Pool            string        `help:"Worker pool of the execution." placeholder:"NAME"`
-	Wait            bool          `help:"Follow the execution to its end; the exit code says how it went."`
-	Timeout         time.Duration `help:"With --wait: stop waiting after this long; exit code 3." placeholder:"DURATION"`
-	JSON            bool          `short:"j" help:"Print JSON."`
+	PlaybookVersion int    `name:"version" short:"V" help:"Version; the latest when not given." placeholder:"N"`
+	Pool            string `help:"Worker pool of the execution." placeholder:"NAME"`
+	followFlags
 }
 
 // Run starts the execution and, with --wait, follows it.
@@ -120,51 +118,7 @@ func (c *executeCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range answer.Warnings {
-		fmt.Fprintln(env.Stderr, "warning:", w)
-	}
-	if !c.Wait {
-		if c.JSON {
-			fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q}\n", answer.ExecutionID.String(), answer.Status)
-			return nil
-		}
-		fmt.Fprintf(env.Stdout, "started execution %s\n", answer.ExecutionID)
-		return nil
-	}
-	return c.follow(ctx, env, cl, answer.ExecutionID)
-}
-
-// follow streams the log until the end. Whoever stops waiting leaves the
-// execution running.
-func (c *executeCommand) follow(ctx context.Context, env *Env, cl *client.Client, id event.ID) error {
-	waitCtx, cancel := ctx, context.CancelFunc(func() {})
-	if c.Timeout > 0 {
-		waitCtx, cancel = context.WithTimeout(ctx, c.Timeout)
-	}
-	defer cancel()
-	p := newProgress(env, c.JSON)
-	err := cl.Stream(waitCtx, id, 0, func(e client.Event) error { p.apply(e); return nil })
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	readCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer done()
-	detail, readErr := cl.Execution(readCtx, id)
-	if readErr != nil {
-		return readErr
-	}
-	o := outcome{
-		ExecutionID: event.StringID(id), Status: detail.Status, Error: detail.Error,
-		DurationMS: durationOf(detail.StartedAt, detail.CompletedAt), Steps: make(map[string]stepOutcome, len(detail.Steps)),
-	}
-	for name, s := range detail.Steps {
-		o.Steps[name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Ref: s.Ref, Error: s.Error}
-	}
-	if !event.IsFinal(detail.Status) {
-		o.DurationMS = durationOf(detail.StartedAt, time.Now())
-		o.Status, o.Error = timedOut, "the execution goes on; follow it with: noetl events -f "+id.String()
-	}
-	return o.finish(env, c.JSON, p)
+	return c.started(ctx, env, cl, answer, "")
 }
 
 type statusCommand struct {
@@ -203,7 +157,7 @@ type listCommand struct {
 	What   string `arg:"" optional:"" enum:"executions,catalog" default:"executions" help:"executions (default) or catalog."`
 	Status string `help:"Only executions with this status." placeholder:"STATUS"`
 	Path   string `help:"Only paths that contain this." placeholder:"TEXT"`
-	Limit  int    `help:"At most this many." default:"50" placeholder:"N"`
+	Limit  int    `help:"At most this many; 50 when not given." default:"50" placeholder:"N"`
 	JSON   bool   `short:"j" help:"Print JSON."`
 
 	PathPrefix    string    `help:"Only executions whose path begins with this." placeholder:"TEXT"`
@@ -220,6 +174,9 @@ func (c *listCommand) Run(ctx context.Context, env *Env) error {
 	cl, err := c.client()
 	if err != nil {
 		return err
+	}
+	if c.Limit < 1 {
+		return invalidf("--limit %d: want a number from 1", c.Limit)
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
 	if c.What == "catalog" {
@@ -238,10 +195,7 @@ func (c *listCommand) Run(ctx context.Context, env *Env) error {
 		}
 		return w.Flush()
 	}
-	rows, err := cl.Executions(ctx, client.ExecutionFilter{
-		Status: strings.ToUpper(c.Status), Path: c.Path, PathPrefix: c.PathPrefix, Pool: c.Pool, ParentID: c.Parent, CatalogID: c.Catalog,
-		StartedAfter: c.StartedAfter, StartedBefore: c.StartedBefore, Before: c.Before, Limit: c.Limit,
-	})
+	rows, err := c.executions(ctx, cl)
 	if err != nil {
 		return err
 	}
@@ -254,6 +208,27 @@ func (c *listCommand) Run(ctx context.Context, env *Env) error {
 			time.Duration(r.DurationSeconds*float64(time.Second)).Round(time.Millisecond))
 	}
 	return w.Flush()
+}
+
+// executions reads as many pages as the limit needs.
+func (c *listCommand) executions(ctx context.Context, cl *client.Client) ([]client.Execution, error) {
+	const page = 100 // what a server gives at once
+	rows, before := []client.Execution{}, c.Before
+	for {
+		want := min(c.Limit-len(rows), page)
+		more, err := cl.Executions(ctx, client.ExecutionFilter{
+			Status: strings.ToUpper(c.Status), Path: c.Path, PathPrefix: c.PathPrefix, Pool: c.Pool, ParentID: c.Parent, CatalogID: c.Catalog,
+			StartedAfter: c.StartedAfter, StartedBefore: c.StartedBefore, Before: before, Limit: want,
+		})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+		if len(more) < want || len(rows) >= c.Limit {
+			return rows, nil
+		}
+		before = more[len(more)-1].ExecutionID
+	}
 }
 
 type cancelCommand struct {

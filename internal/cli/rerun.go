@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"time"
 
 	"github.com/noetl/noetl-go/client"
 	"github.com/noetl/noetl-go/internal/event"
@@ -15,10 +13,8 @@ type rerunCommand struct {
 	Execution event.ID `arg:"" help:"Execution to run again."`
 	FromStep  string   `help:"Run again from this step on; what ended before it is reused." placeholder:"STEP"`
 	payloadFlags
-	PlaybookVersion string        `name:"version" short:"V" help:"Version, or latest; the one that ran when not given." placeholder:"N"`
-	Wait            bool          `help:"Follow the execution to its end; the exit code says how it went."`
-	Timeout         time.Duration `help:"With --wait: stop waiting after this long; exit code 3." placeholder:"DURATION"`
-	JSON            bool          `short:"j" help:"Print JSON."`
+	PlaybookVersion string `name:"version" short:"V" help:"Version, or latest; the one that ran when not given." placeholder:"N"`
+	followFlags
 }
 
 // Run starts the new execution and, with --wait, follows it.
@@ -35,19 +31,7 @@ func (c *rerunCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range answer.Warnings {
-		fmt.Fprintln(env.Stderr, "warning:", w)
-	}
-	switch {
-	case c.Wait:
-		follow := executeCommand{Timeout: c.Timeout, JSON: c.JSON}
-		return follow.follow(ctx, env, cl, answer.ExecutionID)
-	case c.JSON:
-		fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q,\"rerun_of\":%q}\n", answer.ExecutionID.String(), answer.Status, c.Execution.String())
-	default:
-		fmt.Fprintf(env.Stdout, "started execution %s, a rerun of %s\n", answer.ExecutionID, c.Execution)
-	}
-	return nil
+	return c.started(ctx, env, cl, answer, c.Execution.String())
 }
 
 // reused shows a step whose outcome was taken over from another execution. Of

@@ -22,7 +22,7 @@ type serverCommand struct {
 	NATSListen  string        `name:"nats-listen" help:"Let remote workers reach the embedded NATS at this address." env:"NOETL_NATS_LISTEN" placeholder:"HOST:PORT"`
 	PublicURL   string        `help:"How workers reach this server." env:"NOETL_PUBLIC_SERVER_URL" placeholder:"URL"`
 	NoWorker    bool          `help:"Do not run commands in this process." env:"NOETL_NO_WORKER"`
-	Slots       int           `help:"Commands the in-process worker runs at once." env:"WORKER_MAX_CONCURRENT" placeholder:"N"`
+	Slots       *int          `help:"Commands the in-process worker runs at once." env:"WORKER_MAX_CONCURRENT" placeholder:"N"`
 	Lease       time.Duration `help:"How long a silent worker keeps a command." default:"60s" env:"NOETL_COMMAND_LEASE" placeholder:"DURATION"`
 	MaxAttempts int           `help:"How often a command whose worker is lost is given to another." default:"3" env:"NOETL_COMMAND_MAX_ATTEMPTS" placeholder:"N"`
 	TemplateEnv []string      `help:"Variables that templates of a workload may read as env.NAME." env:"NOETL_TEMPLATE_ENV" placeholder:"NAME,…"`
@@ -54,6 +54,10 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if c.MaxAttempts < 1 {
 		return invalidf("--max-attempts %d: a command must be tried at least once", c.MaxAttempts)
 	}
+	slots, err := slotsOf(c.Slots)
+	if err != nil {
+		return err
+	}
 	stall, err := c.stallFlags.options()
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	node.TuneMemory()
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, Postgres: databases, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
-		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: c.Slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
+		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
 		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {

@@ -65,7 +65,7 @@ func (c *sweepsCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func showSweeps(out io.Writer, r control.SweepReport) error {
-	fmt.Fprintf(out, "%s wait for a worker, %s have a silent worker, %s silent for more than %s (%s)\n",
+	fmt.Fprintf(out, "%s waiting for a worker, %s with a silent worker, %s silent for more than %s (%s)\n",
 		plural(r.Counts.Pending, "command"), plural(r.Counts.Expired, "command"), plural(r.Counts.Stalled, "execution"),
 		ago(r.GraceSeconds), r.Mode)
 	if r.Counts.Truncated {

@@ -107,7 +107,6 @@ func (p *Plane) sweepTimers(ctx context.Context) {
 		cancel()
 		if err != nil {
 			p.sweepFailed(ctx, "due timers", err)
-			continue
 		}
 		rung := 0
 		for _, id := range ids {

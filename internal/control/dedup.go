@@ -110,7 +110,7 @@ func (p *Plane) startedBefore(ctx context.Context, o *once) (ExecuteAnswer, erro
 
 // duplicate answers a request whose execution was started before.
 func (p *Plane) duplicate(o *once, holder event.ID) ExecuteAnswer {
-	if o.parent != 0 {
+	if o.parent != 0 && len(p.errands) < errandQueue/2 { // a flood of notes must not keep children from starting
 		p.send(p.noteDuplicate(*o, holder))
 	}
 	return ExecuteAnswer{ExecutionID: holder, Status: statusDuplicate}
@@ -154,12 +154,13 @@ func claimedBy(err error) event.ID {
 // noteDuplicate tells in the parent's log that a start was suppressed. A parent
 // that is not here or has ended is told nothing.
 func (p *Plane) noteDuplicate(o once, holder event.ID) errand {
+	id := p.o.IDs() // made once, so that telling it again adds nothing
 	detail, _ := json.Marshal(map[string]any{
 		"subscription_id": o.parent.String(), "dedup_key": o.claim.Key, "original_execution_id": holder.String(),
 		"suppressed_execution_id": o.id.String(), "duplicate_suppressed": true,
 	})
 	return func(ctx context.Context) error {
-		err := p.ask(ctx, o.parent, &noteInput{ticket: newTicket(), context: detail})
+		err := p.ask(ctx, o.parent, &noteInput{ticket: newTicket(), id: id, context: detail})
 		if err != nil && event.CodeOf(err) == event.NotFound {
 			return nil
 		}
@@ -170,15 +171,16 @@ func (p *Plane) noteDuplicate(o once, holder event.ID) errand {
 // noteInput adds an event to a log that changes nothing but tells something.
 type noteInput struct {
 	ticket
+	id      event.ID
 	context json.RawMessage
 }
 
 func (in *noteInput) apply(_ context.Context, ps *pass) error {
-	if ps.state.Final() {
+	if _, stored := ps.known[in.id]; stored || ps.state.Final() {
 		return nil
 	}
 	ps.add(event.Event{
-		ExecutionID: ps.id, CatalogID: ps.state.Summary().CatalogID, EventID: ps.env.NewID(), CreatedAt: ps.env.Now,
+		ExecutionID: ps.id, CatalogID: ps.state.Summary().CatalogID, EventID: in.id, CreatedAt: ps.env.Now,
 		Type: event.MessageDeduplicated, NodeName: "ingress", NodeType: "subscription", Status: event.StatusDeduplicated,
 		Context: in.context,
 	})

@@ -1,11 +1,15 @@
 package control_test
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store/memstore"
 )
@@ -68,6 +72,38 @@ func TestASuppressedStartIsNotedOnceWhenTheAcknowledgementIsLost(t *testing.T) {
 		}
 		if notes != 1 {
 			t.Errorf("one suppressed start is noted %d times", notes)
+		}
+	})
+}
+
+// Notes are a courtesy; what executions need of each other is not.
+func TestAFloodOfDuplicatesLeavesRoomForChildren(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		var log bytes.Buffer
+		p := r.plane(nil, quiet, func(o *control.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		r.register(p, single)
+		parent := r.start(p, "test/single")
+		q := keyed("test/single", "msg-1")
+		q.ParentExecutionID = parent
+		if _, err := p.Execute(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		r.store.Inject(memstore.Faults{Hook: func(op string) memstore.Fault {
+			if op == "Append" {
+				return memstore.Refuse
+			}
+			return memstore.None
+		}})
+		for range 5000 {
+			if a, err := p.Execute(t.Context(), q); err != nil || a.Status != "duplicate" {
+				t.Fatalf("%+v, %v", a, err)
+			}
+		}
+		r.store.Inject(memstore.Faults{})
+		p.stop()
+		if strings.Contains(log.String(), "too much to do between executions") {
+			t.Error("the flood left no room for other errands")
 		}
 	})
 }

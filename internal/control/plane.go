@@ -135,7 +135,9 @@ type Plane struct {
 	summary  *shortLived[Summary]
 	gauges   *shortLived[Gauges]
 	stalled  endedStalls
-	proof    sync.Mutex // held while the store is checked or rebuilt
+	busy     *shortLived[map[string]bool] // pools whose workers run something
+	awake    atomic.Int64                 // since when silence is watched, in Unix nanoseconds
+	proof    sync.Mutex                   // held while the store is checked or rebuilt
 }
 
 // New makes a control plane. It accepts work at once; Run owns what goes on in
@@ -167,6 +169,7 @@ func New(o Options) (*Plane, error) {
 		p.metrics = NewMetrics("")
 	}
 	p.summary, p.gauges = newShortLived[Summary](), newShortLived[Gauges]()
+	p.busy = newShortLived[map[string]bool]()
 	p.out = newPublisher(p)
 	if o.Outbox.On && o.Outbox.Stream != nil {
 		p.relay = newRelay(p, o.Outbox.Stream)

@@ -51,7 +51,7 @@ func (p *Plane) Project(ctx context.Context, events []event.Event) (Taken, error
 		items[i] = foreign{
 			index: i, execution: e.ExecutionID, worker: e.WorkerID, original: e,
 			incoming: event.Incoming{
-				EventID: e.EventID, Step: e.NodeName, Type: e.Type, Status: e.Status, Payload: payloadOf(e), Meta: e.Meta, CreatedAt: e.CreatedAt,
+				EventID: e.EventID, Step: e.NodeName, Type: e.Type, Status: e.Status, Payload: payloadOf(e), Meta: metaWithCommand(e), CreatedAt: e.CreatedAt,
 			},
 		}
 	}
@@ -67,6 +67,19 @@ func (p *Plane) Materialize(ctx context.Context, reports []event.Report) (Taken,
 		}
 	}
 	return p.take(ctx, items, false)
+}
+
+// metaWithCommand is the meta by which a report names its command: who may end
+// it is decided by that.
+func metaWithCommand(e *event.Event) json.RawMessage {
+	if e.CommandID == "" {
+		return e.Meta
+	}
+	named := *e
+	if !isObject(named.Meta) {
+		named.Meta = nil
+	}
+	return metaOf(&named)
 }
 
 // payloadOf is what a worker reported to cause the event.

@@ -106,13 +106,15 @@ func TestOneBadEnvelopeDoesNotHinderTheOthers(t *testing.T) {
 		}
 		got := r.project(p,
 			note(one, 100, "a.note"), note(0, 101, "a.note"), note(999, 102, "a.note"), note(one, 0, "a.note"), note(one, 103, ""),
-			note(one, 104, event.PlaybookCompleted), note(one, 105, event.CommandIssued), note(one, 106, event.CommandHeartbeat), note(two, 107, "a.note"))
+			note(one, 104, event.PlaybookCompleted), note(one, 105, event.CommandIssued), note(one, 106, event.CommandHeartbeat), note(two, 107, "a.note"),
+			note(one, 108, event.StepReused), note(one, 109, event.RerunPrepared))
 		if got.Stored != 2 || got.Duplicates != 1 {
 			t.Errorf("taken %+v, want two notes and a heartbeat without news", got)
 		}
 		want := map[int]string{
 			1: "execution_id is missing", 2: "Execution not found: 999", 3: "event_id is missing", 4: "event_type is missing",
 			5: "written by the control plane only", 6: "written by the control plane only",
+			9: "written by the control plane only", 10: "written by the control plane only",
 		}
 		if len(got.Rejected) != len(want) {
 			t.Errorf("rejected %+v", got.Rejected)

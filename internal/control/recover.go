@@ -30,7 +30,6 @@ func (p *Plane) nudgeOpen(ctx context.Context, before time.Time) {
 		ids, err := p.openPage(ctx, after, before)
 		if err != nil {
 			p.sweepFailed(ctx, "open executions", err)
-			return
 		}
 		for _, id := range ids {
 			if !p.nudgeDue(id) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -80,14 +81,26 @@ func readResource(r RegisterRequest) (store.Entry, playbook.Problems, error) {
 	if r.Path != "" {
 		e.Path = cleanPath(r.Path)
 	}
-	if len(e.Path) > maxCatalogPath {
-		return store.Entry{}, nil, event.Errorf(event.Invalid, "the path has %d bytes, at most %d are accepted", len(e.Path), maxCatalogPath)
+	if err := checkPath(e.Path); err != nil {
+		return store.Entry{}, nil, err
 	}
 	if e.Payload, err = json.Marshal(doc); err != nil {
 		return store.Entry{}, nil, event.Errorf(event.Invalid, "the document cannot be written as JSON: %w", err)
 	}
 	problems, err := checkPlaybook(&e)
 	return e, problems, err
+}
+
+// checkPath refuses what cannot be the name of something: paths are stored in
+// an index and printed in logs and on terminals.
+func checkPath(path string) error {
+	if len(path) > maxCatalogPath {
+		return event.Errorf(event.Invalid, "the path has %d bytes, at most %d are accepted", len(path), maxCatalogPath)
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return event.Errorf(event.Invalid, "the path %q holds a control character: only printable ones are accepted", path)
+	}
+	return nil
 }
 
 // maxCatalogPath bounds the path of an entry: it is the key of an index.

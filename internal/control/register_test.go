@@ -95,6 +95,20 @@ func TestSlashesAroundAPathDoNotMatter(t *testing.T) {
 	})
 }
 
+func TestAPathIsPrintable(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil, quiet)
+		for _, bad := range []string{"a\x00b", "a\nb", "a\x1b[2J"} {
+			_, err := p.Register(t.Context(), control.RegisterRequest{Content: single, Path: bad})
+			wantCode(t, err, event.Invalid, "")
+		}
+		if e, err := p.Register(t.Context(), control.RegisterRequest{Content: single, Path: "żółw/🐢 a"}); err != nil || e.Entry.Path != "żółw/🐢 a" {
+			t.Errorf("%q: %v", e.Entry.Path, err)
+		}
+	})
+}
+
 func TestAPoolNobodyCanServeIsRefused(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		r := newRig(t)

@@ -296,6 +296,10 @@ func TestLargeResultsAreReused(t *testing.T) {
 				t.Errorf("%s is %.100s, was %.100s", o.Name, again[o.Name], o.Result)
 			}
 		}
+		checked, err := control.Verify(t.Context(), control.VerifyOptions{Store: r.store, Execution: a.ExecutionID})
+		if err != nil || !checked.Clean || checked.Results != 1 {
+			t.Errorf("the check of the rerun found %+v, %v", checked, err)
+		}
 		events, err := p.Events(t.Context(), a.ExecutionID, 0, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -68,9 +68,29 @@ func (p *Plane) sweepStalled(ctx context.Context) {
 	if p.o.Stall.Mode == StallOff {
 		return
 	}
-	for after := event.ID(0); sleep(ctx, jitter(p.o.Stall.Interval)); {
+	p.awake.Store(p.now().UnixNano())
+	for after := event.ID(0); p.nextStallSweep(ctx); {
 		after = p.sweepStalledPage(ctx, after)
 	}
+}
+
+// nextStallSweep waits until a sweep is due. When much more time has passed on
+// the clock, the machine was asleep, and so may have been those it works with.
+func (p *Plane) nextStallSweep(ctx context.Context) bool {
+	before := p.now()
+	if !sleep(ctx, jitter(p.o.Stall.Interval)) {
+		return false
+	}
+	if now := p.now(); now.Sub(before) > 3*p.o.Stall.Interval {
+		p.awake.Store(now.UnixNano())
+	}
+	return true
+}
+
+// watched tells whether this process has been up for so long that whoever else
+// was down with it has had the time to come back.
+func (p *Plane) watched(now time.Time) bool {
+	return now.UnixNano()-p.awake.Load() >= int64(StallFloor)
 }
 
 // sweepStalledPage deals with a page of silent executions and returns where

@@ -113,7 +113,7 @@ func (ps *pass) judge(ctx context.Context) (StalledExecution, error) {
 	}
 	x.Cause = "no progress for " + words(idle) + ": " + strings.Join(causes, "; ")
 	x.Verdict = VerdictNudged
-	if nudges.count >= ps.p.o.Stall.Nudges {
+	if nudges.count >= ps.p.o.Stall.Nudges && ps.p.watched(ps.env.Now) {
 		x.Verdict = VerdictWouldFail
 	}
 	return x, nil
@@ -178,6 +178,13 @@ func (ps *pass) waitsForWorker(ctx context.Context, waits []engine.OpenWait) (ve
 		c := w.Command
 		switch {
 		case w.For == "worker":
+			busy, err := ps.p.busyPools(ctx, ps.env.Now)
+			if err != nil {
+				return "", "", err
+			}
+			if busy[ps.state.Pool()] {
+				return VerdictBusyPool, fmt.Sprintf("command %s of step %q waits in pool %s, whose workers are busy", c.ID, c.Step, ps.state.Pool()), nil
+			}
 			cause = firstText(cause, fmt.Sprintf("command %s of step %q waits in pool %s, %s",
 				c.ID, c.Step, ps.state.Pool(), ps.p.nobody(ctx, ps.state.Pool())))
 		case held(c.Status):
@@ -209,6 +216,29 @@ func (ps *pass) holderAlive(ctx context.Context, c *engine.Command) (alive bool,
 		return false, until, storeError("read runtime", err)
 	}
 	return ps.env.Now.Sub(r.Heartbeat) <= silence, until, nil
+}
+
+const (
+	busyRows = 16384            // held commands that are looked at
+	busyFor  = 30 * time.Second // the time for which the answer is good
+)
+
+// busyPools are the pools in which a worker runs something now. What waits
+// there is queued, however long the queue is.
+func (p *Plane) busyPools(ctx context.Context, now time.Time) (map[string]bool, error) {
+	return p.busy.get(ctx, now, busyFor, func() (map[string]bool, error) {
+		rows, err := p.store.ExpiredCommands(ctx, now.Add(farAway), busyRows) // all that are held
+		if err != nil {
+			return nil, storeError("list held commands", err)
+		}
+		busy := make(map[string]bool)
+		for i := range rows {
+			if rows[i].LeaseUntil.After(now) {
+				busy[rows[i].Pool] = true
+			}
+		}
+		return busy, nil
+	})
 }
 
 // nobody says why a command waits in a pool, as far as is known here.

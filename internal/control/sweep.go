@@ -59,7 +59,6 @@ func (p *Plane) sweepPending(ctx context.Context, w *rowWindow, before time.Time
 	rows, err := p.store.PendingCommands(qctx, before, w.limit)
 	if err != nil {
 		p.sweepFailed(ctx, "pending commands", err)
-		return
 	}
 	nudged := make(map[event.ID]bool)
 	due := p.sweepRowsDue(rows, func(row *store.Command, attempt int) {
@@ -80,7 +79,6 @@ func (p *Plane) sweepExpired(ctx context.Context, w *rowWindow) {
 	rows, err := p.store.ExpiredCommands(qctx, p.now(), w.limit)
 	if err != nil {
 		p.sweepFailed(ctx, "expired commands", err)
-		return
 	}
 	due := p.sweepRowsDue(rows, func(row *store.Command, attempt int) {
 		last := row.Attempt >= row.MaxAttempts

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -122,6 +123,9 @@ func (a *audit) apply(e *event.Event) bool {
 // checkEvent checks what can be said of an event by its place in the log.
 func (a *audit) checkEvent(e *event.Event) {
 	start := e.Type.Canonical() == event.PlaybookStarted
+	if where, ok := unreadable(e); ok {
+		a.damage(e.Seq, DifferentContent, where, "what was written", "something that cannot be read")
+	}
 	switch {
 	case e.ExecutionID != a.id:
 		a.damage(e.Seq, DifferentForeign, "", "execution "+a.id.String(), "execution "+e.ExecutionID.String())
@@ -136,6 +140,23 @@ func (a *audit) checkEvent(e *event.Event) {
 	case e.Type.IsTerminal():
 		a.terminal = e.Seq
 	}
+}
+
+// unreadable finds the part of an event that no event is written with. The fold
+// passes over such a part, so rows made from it would lose what they know.
+func unreadable(e *event.Event) (where string, ok bool) {
+	if e.Type == "" {
+		return "event_type", true
+	}
+	for _, part := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"context", e.Context}, {"result", e.Result}, {"meta", e.Meta}} {
+		if len(part.raw) > 0 && !json.Valid(part.raw) {
+			return part.name, true
+		}
+	}
+	return "", false
 }
 
 // checkIDs finds event ids that occur twice.

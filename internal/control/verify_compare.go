@@ -18,6 +18,7 @@ const (
 	DifferentStart        = "start"
 	DifferentTerminal     = "second_end"
 	DifferentEventID      = "event_id"
+	DifferentContent      = "event_content"
 	DifferentPlaybook     = "playbook"
 	DifferentNoRow        = "execution_row_missing"
 	DifferentRow          = "execution_row"

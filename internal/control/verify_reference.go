@@ -39,7 +39,7 @@ type holder struct {
 	Status string `json:"status"`
 }
 
-var refMarks = [][]byte{[]byte(`"reference"`), []byte(`_ref`), []byte(`"refs"`), []byte(`"child_execution_id"`)}
+var refMarks = [][]byte{[]byte(`"reference"`), []byte(`_ref`), []byte(`"refs"`), []byte(`"ref"`), []byte(`"child_execution_id"`)}
 
 // referencesOf finds what an event refers to.
 func referencesOf(e *event.Event) []foundRef {
@@ -52,14 +52,45 @@ func referencesOf(e *event.Event) []foundRef {
 		if !marked {
 			continue
 		}
+		if e.Type.Canonical() == event.StepReused {
+			found = append(found, reusedReference(e, raw)...)
+			continue
+		}
 		var h holder
 		_ = json.Unmarshal(raw, &h) // members of another shape are somebody's data
-		found = append(found, h.all(e)...)
+		found = append(found, h.all(e, inEnvelope)...)
 	}
 	return found
 }
 
-func (h *holder) all(e *event.Event) []foundRef {
+// reusedReference finds where the whole of a reused result is. The result
+// itself, which stands beside that, is data.
+func reusedReference(e *event.Event, raw json.RawMessage) []foundRef {
+	var d struct {
+		Context struct {
+			About struct {
+				Ref struct {
+					Ref string `json:"ref"`
+				} `json:"ref"`
+			} `json:"about"`
+		} `json:"context"`
+	}
+	if json.Unmarshal(raw, &d) != nil || d.Context.About.Ref.Ref == "" {
+		return nil
+	}
+	return []foundRef{{seq: e.Seq, ref: d.Context.About.Ref.Ref}}
+}
+
+// The layers of an event's payload, from the outside. Below the last one is
+// what a tool returned.
+const (
+	inEnvelope = iota
+	inPayload
+	inResult
+	inData
+)
+
+func (h *holder) all(e *event.Event, layer int) []foundRef {
 	if h == nil {
 		return nil
 	}
@@ -89,7 +120,15 @@ func (h *holder) all(e *event.Event) []foundRef {
 			found = append(found, foundRef{seq: e.Seq, child: id})
 		}
 	}
-	return append(append(found, h.Context.all(e)...), h.Result.all(e)...)
+	switch layer {
+	case inEnvelope:
+		found = append(append(found, h.Context.all(e, inPayload)...), h.Result.all(e, inResult)...)
+	case inPayload:
+		found = append(found, h.Result.all(e, inResult)...)
+	case inResult:
+		found = append(found, h.Context.all(e, inData)...)
+	}
+	return found
 }
 
 // references follows what the log of an execution refers to. Every value is

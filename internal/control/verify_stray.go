@@ -62,15 +62,18 @@ func (v *verifier) strayExecution(ctx context.Context, row *store.Execution) err
 	return err
 }
 
+// farAway is so long that no lease lasts for it.
+const farAway = 100 * 365 * 24 * time.Hour
+
 // strayCommands finds commands that workers could be given although the log
 // has no such execution.
 func (v *verifier) strayCommands(ctx context.Context) error {
-	farAway := v.o.Clock().Add(100 * 365 * 24 * time.Hour)
-	pending, err := v.store.PendingCommands(ctx, farAway, verifyOpenRows)
+	future := v.o.Clock().Add(farAway)
+	pending, err := v.store.PendingCommands(ctx, future, verifyOpenRows)
 	if err != nil {
 		return storeError("list pending commands", err)
 	}
-	held, err := v.store.ExpiredCommands(ctx, farAway, verifyOpenRows)
+	held, err := v.store.ExpiredCommands(ctx, future, verifyOpenRows)
 	if err != nil {
 		return storeError("list held commands", err)
 	}

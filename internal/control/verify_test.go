@@ -166,6 +166,18 @@ func TestACheckNamesTheFirstDifference(t *testing.T) {
 			tamper: tampered{events: func(s []event.Event) []event.Event { s[4].EventID = s[3].EventID; return s }},
 			what:   control.DifferentEventID, got: "several",
 		},
+		"a context that is not JSON": {
+			tamper: tampered{events: func(s []event.Event) []event.Event { s[0].Context = []byte(`{bad`); return s }},
+			what:   control.DifferentContent, want: "what was written",
+		},
+		"a result that is not JSON": {
+			tamper: tampered{events: func(s []event.Event) []event.Event { s[4].Result = []byte(`[[`); return s }},
+			what:   control.DifferentContent, got: "something that cannot be read",
+		},
+		"an event of no type": {
+			tamper: tampered{events: func(s []event.Event) []event.Event { s[2].Type = ""; return s }},
+			what:   control.DifferentContent,
+		},
 		"an event of another execution": {
 			tamper: tampered{events: func(s []event.Event) []event.Event { s[4].ExecutionID = 7; return s }},
 			what:   control.DifferentForeign, got: "execution 7",

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,7 @@ func TestREADMECommandsWork(t *testing.T) {
 			if !ok {
 				continue
 			}
+			args = strings.ReplaceAll(args, "http://127.0.0.1:8082", server.url)
 			out := command(t, []string{"NOETL_SERVER_URL=" + server.url}, s.bin, strings.Fields(args)...)
 			if strings.HasPrefix(args, "execute") && !strings.Contains(out, "COMPLETED") {
 				t.Errorf("%s: %s", line, out)
@@ -68,6 +70,104 @@ func TestREADMECommandsWork(t *testing.T) {
 	}
 	if ran < 3 {
 		t.Errorf("the README shows %d commands for the second terminal, want at least register, execute and run", ran)
+	}
+}
+
+// TestOperationsCommandsWork runs the commands of the operators' page that ask
+// a running server, and holds the flags of the others against what the program
+// knows.
+func TestOperationsCommandsWork(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, "sqlite")
+	server := s.server(0)
+	ran, looked := 0, 0
+	for _, block := range fenced(t, "docs/operations.md", "sh") {
+		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+			args := strings.Fields(line)
+			if len(args) < 2 || args[0] != "bin/noetl" {
+				continue
+			}
+			if name := args[1]; name == "server" || name == "worker" {
+				help := command(t, nil, s.bin, name, "--help")
+				for _, flag := range args[2:] {
+					if strings.HasPrefix(flag, "--") && !strings.Contains(help, flag) {
+						t.Errorf("%s: there is no %s", strings.TrimSpace(line), flag)
+					}
+				}
+				looked++
+				continue
+			}
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "http://127.0.0.1:8082", server.url)
+			}
+			command(t, []string{"NOETL_SERVER_URL=" + server.url}, s.bin, args[1:]...)
+			ran++
+		}
+	}
+	if ran < 4 || looked < 4 {
+		t.Errorf("the page has %d commands for a running server and %d that start something", ran, looked)
+	}
+}
+
+// TestSettingsInTheDocsExist looks for every variable and metric the docs name.
+func TestSettingsInTheDocsExist(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") && d.Name() != "Makefile" || path == "docs_test.go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	name := regexp.MustCompile(`\b(?:NOETL|POSTGRES|NATS|WORKER)_[A-Z_]+\b|\bnoetl_[a-z_]+\b`)
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range name.FindAllString(string(text), -1) {
+			found++
+			if !strings.Contains(source.String(), word) {
+				t.Errorf("%s names %s, which does not exist", filepath.Base(page), word)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d settings and metrics are named", found)
+	}
+}
+
+// TestLinksInTheDocsLeadSomewhere looks for the files the docs point at.
+func TestLinksInTheDocsLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		pages = append(pages, filepath.Join(root, name))
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s points at %s: %v", filepath.Base(page), m[1], err)
+			}
+		}
 	}
 }
 

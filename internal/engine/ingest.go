@@ -47,7 +47,7 @@ func Ingest(s *State, in event.Incoming, worker string, env Env) (event.Event, e
 var decisions = map[event.Type]bool{
 	event.NextEvaluated: true, event.CtxUpdated: true, event.CommandIssued: true,
 	event.CommandReleased: true, event.LoopDone: true, event.TimerSet: true, event.TimerFired: true, event.ChildIssued: true,
-	event.FrameCommitted: true,
+	event.FrameCommitted: true, event.StepReused: true, event.RerunPrepared: true,
 }
 
 // stepNotes are types that workers of other makes send beside their command's

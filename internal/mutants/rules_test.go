@@ -55,7 +55,7 @@ var mutants = []mutant{
 	},
 	{
 		"an append counts when the log holds it", "one without an answer counts, too",
-		[]edit{{"internal/control/pass.go", "!unknownOutcome(err) || !ps.tookEffect(ctx)", "!unknownOutcome(err)"}},
+		[]edit{{"internal/control/pass_append.go", "!unknownOutcome(err) || !ps.tookEffect(ctx)", "!unknownOutcome(err)"}},
 	},
 	{
 		"a command is taken over when its lease has ended", "any claim takes it over",
@@ -76,5 +76,24 @@ var mutants = []mutant{
 	{
 		"a child starts under the id its parent's log gives it", "it gets an id of its own",
 		[]edit{{"internal/control/child.go", "ExecutionID: c.ID, CatalogID: what.catalogID", "CatalogID: what.catalogID"}},
+	},
+	{
+		"a key starts one execution", "the start does not take the key",
+		[]edit{{"internal/control/pass_append.go", "Claim:     ps.claimed(),", "Claim:     nil,"}},
+	},
+	{
+		"events are published in the order of their log", "rows behind one that another publisher holds are handed out",
+		[]edit{{"internal/store/memstore/outbox.go", "blocked[r.execution] = true", "blocked[r.execution] = false"}},
+	},
+	{
+		"an event is published until it is acknowledged", "what the stream did not acknowledge counts as published",
+		[]edit{{
+			"internal/control/relay.go", "\t\tcase err == nil:\n\t\t\tpublished",
+			"\t\tcase err == nil || event.CodeOf(err) == event.Unavailable:\n\t\t\tpublished",
+		}},
+	},
+	{
+		"what has ended is not ended by hand", "it is ended again",
+		[]edit{{"internal/control/finalize.go", "\tcase in.before:\n\t\treturn nil\n", ""}},
 	},
 }

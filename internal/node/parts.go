@@ -45,6 +45,11 @@ func (n *Node) openStore(ctx context.Context, o Options) error {
 	if _, err := db.ExpireLeases(ctx, embeddedPrefix, time.Now()); err != nil {
 		return fmt.Errorf("release claims of the former process: %w", err)
 	}
+	if o.Publication.Publisher == PublishInternal {
+		if _, err := db.RecallOutbox(ctx); err != nil {
+			return fmt.Errorf("release outbox rows of the former process: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -2,7 +2,10 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/engine"
@@ -17,7 +20,10 @@ func (w *world) sendClients(ctx context.Context) {
 			if v.after > 0 && !j.pause(v.after) {
 				return
 			}
-			id, ok := j.start()
+			id, ok := j.start(v.keyed)
+			if ok && v.ends >= 0 && j.pause(v.ends) {
+				j.finalize(id)
+			}
 			if ok && v.cancel >= 0 && j.pause(v.cancel) {
 				err := j.insist("cancel", func(ctx context.Context, p *control.Plane) error {
 					_, err := p.Cancel(ctx, id, control.CancelRequest{Reason: "simulated", Cascade: v.cascade})
@@ -32,14 +38,65 @@ func (w *world) sendClients(ctx context.Context) {
 	}
 }
 
-func (j *job) start() (id event.ID, ok bool) {
-	err := j.insist("execute", func(ctx context.Context, p *control.Plane) error {
-		a, err := p.Execute(ctx, control.ExecuteRequest{Path: playbookPath})
-		id = a.ExecutionID
+func (j *job) start(keyed bool) (id event.ID, ok bool) {
+	q := control.ExecuteRequest{Path: playbookPath}
+	if keyed {
+		q.Dedup = &control.Dedup{Key: j.name, Window: time.Hour}
+	}
+	execute := func() error {
+		return j.insist("execute", func(ctx context.Context, p *control.Plane) error {
+			a, err := p.Execute(ctx, q)
+			id = a.ExecutionID
+			return err
+		})
+	}
+	err := execute()
+	j.expect("execute", err)
+	if err != nil || !keyed {
+		return id, err == nil
+	}
+	first := id
+	if err = execute(); err == nil && id != first {
+		j.w.problem(keys, "%s: was told of execution %s and then of execution %s", j.name, first, id)
+	}
+	j.expect("execute again", err)
+	j.w.mu.Lock()
+	defer j.w.mu.Unlock()
+	j.w.granted[j.name] = first
+	return first, true
+}
+
+func (j *job) finalize(id event.ID) {
+	status := []string{event.StatusCompleted, event.StatusFailed}[j.r.IntN(2)]
+	var answer control.FinalizeAnswer
+	err := j.insist("finalize", func(ctx context.Context, p *control.Plane) (err error) {
+		answer, err = p.Finalize(ctx, id, control.FinalizeRequest{Status: status, Reason: byHand})
 		return err
 	})
-	j.expect("execute", err)
-	return id, err == nil
+	j.expect("finalize", err)
+	if err == nil && !answer.Before && answer.Status != status {
+		j.w.problem(answers, "%s: ended by hand as %s, answered %+v", j.name, status, answer)
+	}
+	row, err := j.w.store.Execution(context.Background(), id)
+	if err == nil && answer.Status != "" && row.Status != answer.Status {
+		j.w.problem(durable, "%s: execution %s was ended by hand, the answer says %s, the row %s", j.name, id, answer.Status, row.Status)
+	}
+}
+
+// byHand is why clients end executions.
+const byHand = "simulated end"
+
+func endedByHand(events []event.Event) bool {
+	return slices.ContainsFunc(events, func(e event.Event) bool { return e.Type.IsTerminal() && reasonOf(&e) == byHand })
+}
+
+// reasonOf is why an execution ended, where its last event says so.
+func reasonOf(e *event.Event) string {
+	var m struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal(e.Meta, &m)
+	return m.Reason
 }
 
 // awaitEnd waits as a person does, and asks for the outcome.

@@ -55,6 +55,9 @@ func (w *world) over() bool {
 	if w.jobs.Load() > 0 || !w.turns.quiet() {
 		return false
 	}
+	if w.relays && w.unpublished() > 0 {
+		return false
+	}
 	open, err := w.store.OpenExecutions(context.Background(), 0, time.Now().Add(time.Hour), 0)
 	return err == nil && !slices.ContainsFunc(open, func(id event.ID) bool { return !w.resting(id) })
 }

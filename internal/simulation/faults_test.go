@@ -83,6 +83,9 @@ func (w *world) learn(b *store.Batch) {
 		w.started++
 		w.names[execution] = fmt.Sprintf("e%d", w.started)
 	}
+	for i := range b.Events {
+		w.seqs[b.Events[i].EventID] = b.Events[i].Seq
+	}
 	for i := range b.Commands {
 		c := &b.Commands[i]
 		if _, known := w.names[c.EventID]; known {

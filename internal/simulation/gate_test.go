@@ -65,6 +65,8 @@ func (p *plane) paced(op string) time.Time {
 		return last.Add(sweepEvery * 3 / 2)
 	case op == "OpenExecutions":
 		return last.Add(recoverEvery * 3 / 2)
+	case op == "ClaimOutbox":
+		return last.Add(relayEvery)
 	}
 	return time.Time{}
 }
@@ -75,7 +77,7 @@ func (p *plane) went(op string) {
 	switch op {
 	case "PendingCommands", "ExpiredCommands": // one sweep makes both
 		p.swept["PendingCommands"] = time.Now()
-	case "OpenExecutions", "DueExecutions":
+	case "OpenExecutions", "DueExecutions", "ClaimOutbox":
 		p.swept[op] = time.Now()
 	}
 }

@@ -28,7 +28,7 @@ type result struct {
 // reorder makes a finished execution again, several times: the same commands
 // report the same ends, in other orders. It must end the same way.
 func (w *world) reorder(program *engine.Program, row store.Execution, events []event.Event) {
-	if row.Status != event.StatusCompleted && row.Status != event.StatusFailed {
+	if row.Status != event.StatusCompleted && row.Status != event.StatusFailed || endedByHand(events) {
 		return
 	}
 	reports, want := harvest(row.ExecutionID, events)

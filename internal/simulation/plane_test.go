@@ -36,7 +36,7 @@ func (w *world) startPlane() {
 	o := control.Options{
 		Store: &gate{Store: still{}, w: w, p: p}, Bus: mouth{w.bus, p}, IDs: snowflake.New(w.born, nil).Next,
 		Lease: lease, QuietLease: 2 * lease, Sweep: sweepEvery, Recover: recoverEvery,
-		CacheExecutions: w.cache, CachePrograms: w.cache, MailboxLimit: w.mailbox, Errands: 1,
+		Outbox: w.outboxOptions(p), CacheExecutions: w.cache, CachePrograms: w.cache, MailboxLimit: w.mailbox, Errands: 1,
 	}
 	var err error
 	if p.Plane, err = control.New(o); err != nil {

@@ -22,6 +22,7 @@ type scenario struct {
 	cache   int  // executions a plane keeps folded
 	mailbox int  // requests that may wait for one execution
 	noisy   int  // ticks during which things go wrong
+	relays  bool // planes publish events
 }
 
 // visit is a client that starts an execution.
@@ -30,6 +31,8 @@ type visit struct {
 	cancel  int  // ticks from the start to a cancellation; -1 for none
 	cascade bool // with the executions it started
 	waits   bool
+	keyed   bool // it starts the execution under a key, and asks again when it has the answer
+	ends    int  // ticks from the start to an end by hand; -1 for none
 }
 
 // odds are the probabilities of what goes wrong while things go wrong.
@@ -62,7 +65,7 @@ func randomScenario(seed uint64) scenario {
 		sc.planes = 1
 	}
 	for i := range 1 + r.IntN(2) {
-		v := visit{cancel: -1, waits: i%2 == 0}
+		v := visit{cancel: -1, ends: -1, waits: i%2 == 0}
 		if i > 0 {
 			v.after = r.IntN(100)
 		}
@@ -71,17 +74,37 @@ func randomScenario(seed uint64) scenario {
 		}
 		sc.clients = append(sc.clients, v)
 	}
+	sc.vary(rand.New(rand.NewPCG(seed, 0xadd5)))
 	return sc
+}
+
+// vary adds what is not part of every run. Its dice are its own, so that the
+// rest of a scenario does not depend on it.
+func (sc *scenario) vary(r *rand.Rand) {
+	sc.relays = r.IntN(4) == 0
+	for i := range sc.clients {
+		v := &sc.clients[i]
+		v.keyed = r.IntN(3) == 0
+		if r.IntN(8) == 0 {
+			v.ends = r.IntN(60)
+		}
+	}
 }
 
 func (sc scenario) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d planes, %d workers, local workers %t, alone %t, cache %d, mailbox %d, faults until tick %d\n",
-		sc.seed, sc.planes, sc.workers, sc.local, sc.alone, sc.cache, sc.mailbox, sc.noisy)
+	fmt.Fprintf(&b, "seed %d, %d planes, %d workers, local workers %t, alone %t, cache %d, mailbox %d, relays %t, faults until tick %d\n",
+		sc.seed, sc.planes, sc.workers, sc.local, sc.alone, sc.cache, sc.mailbox, sc.relays, sc.noisy)
 	for i, v := range sc.clients {
 		fmt.Fprintf(&b, "client %d: starts an execution at %d", i, v.after)
 		if v.cancel >= 0 {
 			fmt.Fprintf(&b, ", cancels it %d ticks later", v.cancel)
+		}
+		if v.keyed {
+			b.WriteString(", under a key")
+		}
+		if v.ends >= 0 {
+			fmt.Fprintf(&b, ", ends it by hand %d ticks later", v.ends)
 		}
 		if v.waits {
 			b.WriteString(", waits for its end")
@@ -124,7 +147,16 @@ func (sc scenario) smaller() []scenario {
 	if sc.mailbox < 100 {
 		try(func(c *scenario) { c.mailbox = 103 })
 	}
+	if sc.relays {
+		try(func(c *scenario) { c.relays = false })
+	}
 	for i, v := range sc.clients {
+		if v.keyed {
+			try(func(c *scenario) { c.clients[i].keyed = false })
+		}
+		if v.ends >= 0 {
+			try(func(c *scenario) { c.clients[i].ends = -1 })
+		}
 		if v.cancel >= 0 {
 			try(func(c *scenario) { c.clients[i].cancel = -1 })
 		}

@@ -36,6 +36,8 @@ const (
 	rows      check = "the projections are what the log says"
 	orderFree check = "decisions do not depend on the order in which independent events arrive"
 	answers   check = "every answer has a reason"
+	keys      check = "a key starts one execution, however often it is asked for"
+	published check = "every event is published, and each execution's in the order of its log"
 	slots     check = "local workers get their slots back"
 )
 
@@ -81,6 +83,8 @@ func (w *world) verify() {
 			w.reorder(p.program, row, events)
 		}
 	}
+	w.checkStream(all)
+	w.checkKeys(all)
 	report, err := control.Verify(context.Background(), control.VerifyOptions{Store: w.store})
 	if err != nil {
 		w.t.Fatal(err)
@@ -222,13 +226,10 @@ func (p *proof) checkLive() {
 }
 
 // checkTerminal decides on what came before the end: the only thing left to do
-// must be to end the same way. A cancellation and a deadline come at any time.
+// must be to end the same way. A cancellation, a deadline and an end by hand come at any time.
 func (p *proof) checkTerminal(e *event.Event) {
-	var m struct {
-		Reason string `json:"reason"`
-	}
-	_ = json.Unmarshal(e.Meta, &m)
-	if p.terminals > 1 || e.Type == event.PlaybookCancelled || m.Reason == "deadline" {
+	why := reasonOf(e)
+	if p.terminals > 1 || e.Type == event.PlaybookCancelled || why == "deadline" || why == byHand {
 		return
 	}
 	p.state.Begin()

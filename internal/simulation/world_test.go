@@ -66,6 +66,10 @@ type world struct {
 	issues   map[string]int                    // commands so far, by name
 	started  int                               // executions so far
 	heads    map[event.ID][]int64              // where batches begin
+	seqs     map[event.ID]int64                // of events
+	stream   []bus.EventMessage                // what was published
+	sendings map[string]int                    // how often an event was sent
+	granted  map[string]event.ID               // what clients with a key were told
 	seen     map[event.ID][]engine.StepOutcome // what planes said of ended executions
 }
 
@@ -75,6 +79,7 @@ func simulate(t *testing.T, sc scenario) *world {
 		scenario: sc, t: t, r: rand.New(rand.NewPCG(sc.seed, 0xd1ce)), began: time.Now(),
 		store: memstore.New(), ids: snowflake.New(1000, nil), reborn: map[int]int{},
 		names: map[event.ID]string{}, issues: map[string]int{}, heads: map[event.ID][]int64{},
+		seqs: map[event.ID]int64{}, granted: map[string]event.ID{},
 		seen: map[event.ID][]engine.StepOutcome{},
 	}
 	w.inject()

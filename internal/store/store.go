@@ -123,7 +123,9 @@ type Executions interface {
 	ListExecutions(ctx context.Context, f ExecutionFilter) ([]Execution, error)
 	// OpenExecutions returns ids > after of executions that are not final and whose
 	// row was last updated before `before`, ascending, at most limit (0 = all): the
-	// recovery scan.
+	// recovery scan. Like all scans for sweeps (DueExecutions, PendingCommands,
+	// ExpiredCommands) it may return rows together with an error: those of the
+	// databases that answer.
 	OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) ([]event.ID, error)
 	// DueExecutions returns executions that are not final and whose WakeAt is not
 	// after now, earliest first, at most limit (0 = all): an index look-up.

@@ -57,16 +57,16 @@ func (s *Store) Command(ctx context.Context, execution, eventID event.ID) (store
 
 // PendingCommands implements store.Commands.
 func (s *Store) PendingCommands(ctx context.Context, before time.Time, limit int) ([]store.Command, error) {
-	return merged(ctx, s, 0, limit, byAge(func(c store.Command) time.Time { return c.CreatedAt }),
-		func(ctx context.Context, sh *shard, _, limit int) ([]store.Command, error) {
+	return present(ctx, s, limit, byAge(func(c store.Command) time.Time { return c.CreatedAt }),
+		func(ctx context.Context, sh *shard, limit int) ([]store.Command, error) {
 			return many(ctx, sh.pool, "find pending commands", scanCommand, pendingSQL, before, rowLimit(limit))
 		})
 }
 
 // ExpiredCommands implements store.Commands.
 func (s *Store) ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
-	return merged(ctx, s, 0, limit, byAge(func(c store.Command) time.Time { return c.LeaseUntil }),
-		func(ctx context.Context, sh *shard, _, limit int) ([]store.Command, error) {
+	return present(ctx, s, limit, byAge(func(c store.Command) time.Time { return c.LeaseUntil }),
+		func(ctx context.Context, sh *shard, limit int) ([]store.Command, error) {
 			return many(ctx, sh.pool, "find expired commands", scanCommand, expiredSQL, now, rowLimit(limit))
 		})
 }

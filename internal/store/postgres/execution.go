@@ -59,7 +59,7 @@ func scanStatusCount(row scanner, c *statusCount) error { return row.Scan(&c.sta
 
 // OpenExecutions implements store.Executions.
 func (s *Store) OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) ([]event.ID, error) {
-	return merged(ctx, s, 0, limit, cmp.Compare[event.ID], func(ctx context.Context, sh *shard, _, limit int) ([]event.ID, error) {
+	return present(ctx, s, limit, cmp.Compare[event.ID], func(ctx context.Context, sh *shard, limit int) ([]event.ID, error) {
 		return many(ctx, sh.pool, "find open executions", scanID, openExecutionsSQL, after, before, rowLimit(limit))
 	})
 }
@@ -75,7 +75,7 @@ func scanDue(row scanner, d *due) error { return row.Scan(&d.at, &d.id) }
 // DueExecutions implements store.Executions.
 func (s *Store) DueExecutions(ctx context.Context, now time.Time, limit int) ([]event.ID, error) {
 	earliest := func(a, b due) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) }
-	rows, err := merged(ctx, s, 0, limit, earliest, func(ctx context.Context, sh *shard, _, limit int) ([]due, error) {
+	rows, err := present(ctx, s, limit, earliest, func(ctx context.Context, sh *shard, limit int) ([]due, error) {
 		return many(ctx, sh.pool, "find due executions", scanDue, dueExecutionsSQL, now, rowLimit(limit))
 	})
 	var out []event.ID

@@ -28,7 +28,7 @@ const (
 func (s *Store) EnsurePartitions(ctx context.Context, now time.Time) error {
 	for i, sh := range s.shards {
 		if err := ensurePartitions(ctx, sh.pool, now); err != nil {
-			return fmt.Errorf("shard %d: %w", i, err)
+			return fmt.Errorf("shard %d of %d: %w", i+1, len(s.shards), err)
 		}
 	}
 	return nil

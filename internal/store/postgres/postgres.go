@@ -111,7 +111,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		if pool != nil && pool != s.cluster {
 			pool.Close()
 		}
-		return fmt.Errorf("shard %d: %w", i, err)
+		return fmt.Errorf("shard %d of %d: %w", i+1, len(o.Shards), err)
 	}
 	return s.EnsurePartitions(ctx, time.Now())
 }
@@ -134,13 +134,14 @@ func openPool(ctx context.Context, dsn string, conns int, o Options, ready func(
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		cfg.ConnConfig.StatementCacheCapacity = 0
 	}
+	connect := fmt.Sprintf("connect to %s port %d", cfg.ConnConfig.Host, cfg.ConnConfig.Port)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
-		return nil, coded("connect", err)
+		return nil, coded(connect, err)
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, coded("connect", err)
+		return nil, coded(connect, err)
 	}
 	return pool, nil
 }

@@ -34,11 +34,11 @@ const (
 	lockExecutionSQL  = `SELECT last_seq FROM noetl.execution WHERE execution_id = $1 FOR UPDATE`
 	lastSeqSQL        = `SELECT coalesce(max(seq), 0) FROM noetl.event WHERE execution_id = $1`
 	dropExecutionSQL  = `DELETE FROM noetl.execution WHERE execution_id = $1`
-	dropCommandsSQL   = `DELETE FROM noetl.command WHERE execution_id = $1`
+	dropCommandsSQL   = `DELETE FROM noetl.command WHERE execution_id = $1 AND event_id <> ALL($2::int8[])`
 	writeExecutionSQL = `INSERT INTO noetl.execution (` + executionColumns + `)
 	SELECT ` + executionColumns + ` FROM unnest($1::noetl.append_execution_2[])`
 	writeCommandsSQL = `INSERT INTO noetl.command (` + commandColumns + `)
-	SELECT ` + commandColumns + ` FROM unnest($1::noetl.append_command[])`
+	SELECT ` + commandColumns + ` FROM unnest($1::noetl.append_command[]) ` + commandUpsert
 
 	// The oldest ids come first, and what was removed is not met again. A
 	// command has its id before it ends; $3 allows for clocks that disagree.
@@ -111,10 +111,17 @@ func (sh *shard) reproject(ctx context.Context, tx pgx.Tx, x store.Execution, co
 	if last == 0 || last != x.LastSeq {
 		return store.ErrConflict
 	}
-	for _, text := range []string{dropExecutionSQL, dropCommandsSQL} {
-		if _, err := tx.Exec(ctx, text, x.ExecutionID); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, dropExecutionSQL, x.ExecutionID); err != nil {
+		return err
+	}
+	// Rows of commands that stay are changed where they are: a heartbeat that
+	// waits for one meanwhile must find it.
+	kept := make([]event.ID, len(commands))
+	for i := range commands {
+		kept[i] = commands[i].EventID
+	}
+	if _, err := tx.Exec(ctx, dropCommandsSQL, x.ExecutionID, kept); err != nil {
+		return err
 	}
 	row := newRecords(sh.types.execution, fields(executionColumns)+1)
 	encodeExecution(&row, &x, 0)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,22 @@ func merged[T any](ctx context.Context, s *Store, offset, limit int, order func(
 		return nil, err
 	}
 	return cut(rows, offset, limit, order), nil
+}
+
+// present is merged for sweeps: what the shards that answer have comes together
+// with the error of those that do not, so that one that is away does not stop
+// the work on the others.
+func present[T any](ctx context.Context, s *Store, limit int, order func(a, b T) int, ask func(ctx context.Context, sh *shard, limit int) ([]T, error)) ([]T, error) {
+	if len(s.shards) == 1 {
+		return ask(ctx, s.shards[0], limit)
+	}
+	answers, errs := make([][]T, len(s.shards)), make([]error, len(s.shards))
+	var all sync.WaitGroup
+	for i, sh := range s.shards {
+		all.Go(func() { answers[i], errs[i] = ask(ctx, sh, limit) })
+	}
+	all.Wait()
+	return cut(slices.Concat(answers...), 0, limit, order), errors.Join(errs...)
 }
 
 // sum is gather for counts.

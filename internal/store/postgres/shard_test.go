@@ -120,6 +120,16 @@ func TestADatabaseIsRefusedInAnotherPlace(t *testing.T) {
 	}
 }
 
+// The shards are counted from one, as the list of them is in other messages.
+func TestAShardThatCannotBeReachedIsNamed(t *testing.T) {
+	t.Parallel()
+	db := testkit.Postgres(t)
+	_, err := postgres.Open(t.Context(), postgres.Options{DSN: db, Shards: []string{db, "postgres://x:hunter2@127.0.0.1:1/x?connect_timeout=2"}, Writers: 1, MaxConns: 2})
+	if event.CodeOf(err) != event.Unavailable || !strings.Contains(err.Error(), "shard 2 of 2: connect to 127.0.0.1 port 1") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTheClusterDatabaseMayBeAShard(t *testing.T) {
 	t.Parallel()
 	a, b := testkit.Postgres(t), testkit.Postgres(t)

@@ -40,8 +40,9 @@ func TestAShardThatHangsKeepsNobodyLongerThanHeWaits(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := s.PendingCommands(short, time.Now(), 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("PendingCommands = %v, want the end of the wait", err)
+	rows, err := s.PendingCommands(short, time.Now(), 0)
+	if !errors.Is(err, context.DeadlineExceeded) || len(rows) != 1 || rows[0].ExecutionID != onFirst {
+		t.Errorf("PendingCommands = %+v, %v, want what the first shard has and the end of the wait", rows, err)
 	}
 	if _, err := s.Command(short, 0, 1000+onSecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Command = %v, want the end of the wait", err)

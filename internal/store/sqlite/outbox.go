@@ -183,6 +183,8 @@ const (
 	WHERE outbox_id = ?3 AND status = 'IN_FLIGHT' AND (?4 = '' OR lock_token = ?4)`
 	releaseOutboxSQL = `UPDATE outbox SET status = 'PENDING', attempts = attempts - 1, lock_token = NULL
 	WHERE outbox_id = ?1 AND status = 'IN_FLIGHT' AND (?2 = '' OR lock_token = ?2)`
+	recallOutboxSQL = `UPDATE outbox SET status = 'PENDING', attempts = attempts - 1, lock_token = NULL WHERE status = 'IN_FLIGHT'`
+
 	countOpenOutboxSQL = `SELECT count(*),
 	count(*) FILTER (WHERE status = 'FAILED' AND available_at > ?1),
 	count(*) FILTER (WHERE status = 'IN_FLIGHT' AND locked_at > ?2)
@@ -244,6 +246,13 @@ func (s *Store) ReleaseOutbox(ctx context.Context, token string, ids []int64) (i
 		return err
 	})
 	return n, err
+}
+
+// RecallOutbox gives back every claimed row and returns how many there were: a
+// process that has the file to itself and publishes itself knows that whoever
+// claimed them is dead.
+func (s *Store) RecallOutbox(ctx context.Context) (int, error) {
+	return s.change(ctx, "recall outbox rows", recallOutboxSQL, func(*statement) {})
 }
 
 // CountOutbox implements store.Outbox.

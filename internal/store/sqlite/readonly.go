@@ -35,6 +35,9 @@ func OpenReader(ctx context.Context, path string) (*Store, error) {
 	db.SetMaxIdleConns(readers)
 	s := &Store{reader: db, outbox: newOutbox()}
 	if s.reads, err = prepareReads(ctx, db); err != nil {
+		if damaged := notOpened(path, err); event.CodeOf(damaged) == event.Conflict {
+			return nil, errors.Join(damaged, db.Close())
+		}
 		return nil, errors.Join(&event.Error{
 			Code: event.Conflict, Message: "the tables of " + path + " are not those of this program: " + err.Error(),
 			Remedy: "bring them up to date with noetl db init", Reason: "schema_older", Err: err,

@@ -62,9 +62,21 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return s.release()
 	})
 	if err := s.open(ctx, path, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), s.release())
+		return nil, errors.Join(notOpened(path, err), s.release())
 	}
 	return s, nil
+}
+
+// notOpened says why a file could not be opened and what can be done.
+func notOpened(path string, err error) error {
+	switch resultCode(err) & 0xff {
+	case code.SQLITE_NOTADB, code.SQLITE_CORRUPT:
+		return &event.Error{
+			Code: event.Conflict, Reason: "damaged", Message: path + " is damaged or no database at all", Err: err,
+			Remedy: "restore it from a backup, or choose another data directory",
+		}
+	}
+	return coded("open "+path, err)
 }
 
 func (s *Store) open(ctx context.Context, path string, o Options) error {

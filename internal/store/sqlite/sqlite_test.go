@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,6 +69,26 @@ func TestASecondOpenIsRefusedAndSaysWhoHoldsTheFile(t *testing.T) {
 		t.Fatalf("Close: %v", err)
 	}
 	open(t, path)
+}
+
+func TestAFileThatIsNoDatabaseIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "noetl.db")
+	junk := strings.Repeat("no database ", 1000)
+	if err := os.WriteFile(path, []byte(junk), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, written := sqlite.Open(t.Context(), path, sqlite.Options{})
+	_, read := sqlite.OpenReader(t.Context(), path)
+	for _, err := range []error{written, read} {
+		e, ok := errors.AsType[*event.Error](err)
+		if !ok || e.Code != event.Conflict || !strings.Contains(e.Message, path) || strings.Contains(e.Message, "SELECT") || !strings.Contains(e.Remedy, "backup") {
+			t.Errorf("%v", err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != junk {
+		t.Errorf("the file was changed: %v", err)
+	}
 }
 
 func TestAReopenedFileHoldsWhatWasAcknowledged(t *testing.T) {

@@ -107,6 +107,27 @@ var raceTests = map[string]func(*testing.T, store.Store){
 			}
 		}
 	},
+	"leases are renewed while rows are written anew": func(t *testing.T, s store.Store) {
+		const rounds = 150
+		c := heldCommand(t, s, "w", 1, after(60))
+		x := must[store.Execution](t)(s.Execution(t.Context(), c.ExecutionID))
+		beat := []event.Heartbeat{{ExecutionID: c.ExecutionID, EventID: c.EventID, WorkerID: "w", Attempt: 1}}
+		var rebuilding sync.WaitGroup
+		rebuilding.Go(func() {
+			for range rounds {
+				if err := s.Reproject(t.Context(), x, []store.Command{c}); err != nil {
+					t.Errorf("Reproject = %v", err)
+				}
+			}
+		})
+		for i := range rounds * 2 {
+			if renewed, err := s.RenewLeases(t.Context(), beat, after(60+i)); err != nil || !renewed[0] {
+				t.Errorf("RenewLeases = %v, %v: who holds a command would give it up", renewed, err)
+				break
+			}
+		}
+		rebuilding.Wait()
+	},
 	"catalog versions are given out once each under concurrency": func(t *testing.T, s store.Store) {
 		const adders = 24
 		var (
