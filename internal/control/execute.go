@@ -81,10 +81,24 @@ func (p *Plane) consider(ctx context.Context, r ExecuteRequest) *wish {
 			return w
 		}
 	}
+	if w.err = checkTrace(r.Trace); w.err != nil {
+		return w
+	}
 	if w.once, w.err = p.once(r); w.err == nil && w.once != nil {
 		w.answer, w.err = p.startedBefore(ctx, w.once)
 	}
 	return w
+}
+
+// traceMost bounds a trace context, because every command of the execution
+// carries it.
+const traceMost = 16 << 10
+
+func checkTrace(trace json.RawMessage) error {
+	if len(trace) > traceMost {
+		return event.Errorf(event.Invalid, "trace: %d bytes are more than the %d that are carried along", len(trace), traceMost)
+	}
+	return nil
 }
 
 // follow starts what a wish asks for.

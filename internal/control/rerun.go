@@ -23,6 +23,9 @@ type RerunRequest struct {
 // and trace. The original may still run; it is left alone. NotFound when it is
 // unknown; Invalid when the step to run from does not exist or was not reached.
 func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (ExecuteAnswer, error) {
+	if err := checkTrace(r.Trace); err != nil {
+		return ExecuteAnswer{}, err
+	}
 	first, err := p.startOf(ctx, id)
 	if err != nil {
 		return ExecuteAnswer{}, err

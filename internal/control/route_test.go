@@ -75,5 +75,33 @@ func TestTheTraceGoesWithEveryCommand(t *testing.T) {
 		if row, err := p.Execution(t.Context(), a.ExecutionID); err != nil || row.Status != event.StatusCompleted {
 			t.Errorf("%+v, %v", row, err)
 		}
+		log, err := p.Events(t.Context(), a.ExecutionID, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range log {
+			var meta struct {
+				Trace json.RawMessage `json:"trace"`
+			}
+			if carries := e.Type == event.PlaybookStarted || e.Type == event.CommandIssued; !carries {
+				continue
+			}
+			if err := json.Unmarshal(e.Meta, &meta); err != nil || string(meta.Trace) != string(trace) {
+				t.Errorf("%s carries %s (%v)", e.Type, e.Meta, err)
+			}
+		}
+	})
+}
+
+func TestATraceIsNotABag(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		r.register(p, single)
+		huge := json.RawMessage(`{"baggage":"` + strings.Repeat("x", 17<<10) + `"}`)
+		_, err := p.Execute(t.Context(), control.ExecuteRequest{Path: "test/single", Trace: huge})
+		if event.CodeOf(err) != event.Invalid || !strings.Contains(err.Error(), "trace") {
+			t.Errorf("a trace of %d bytes: %v", len(huge), err)
+		}
 	})
 }

@@ -116,6 +116,7 @@ type issueDetail struct {
 
 	Cursor *event.CursorPlace `json:"cursor,omitempty"`
 	Same   bool               `json:"same_values,omitempty"` // as the command of the run before it
+	Trace  json.RawMessage    `json:"trace,omitempty"`       // of the execution, for readers of single events
 
 	vars json.RawMessage
 }
@@ -243,6 +244,9 @@ func (d *issueDetail) encode() json.RawMessage {
 	if d.Cursor != nil {
 		b, _ := json.Marshal(d.Cursor) // numbers and names alone
 		o.raw("cursor", b)
+	}
+	if len(d.Trace) > 0 {
+		o.raw("trace", d.Trace)
 	}
 	return o.bytes()
 }

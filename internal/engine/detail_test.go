@@ -16,6 +16,7 @@ func TestPayloadsWrittenByHandLoseNothing(t *testing.T) {
 	three := 3
 	for _, want := range []*issueDetail{
 		{Gen: 1, MaxAttempts: 3},
+		{Gen: 1, MaxAttempts: 3, Trace: json.RawMessage(`{"traceparent":"00-1-2-01"}`)},
 		{Gen: 2, Index: &three, MaxAttempts: 5, Attempt: 1, LeaseUntil: time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)},
 	} {
 		byReflection, err := json.Marshal(want)

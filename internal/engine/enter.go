@@ -86,7 +86,7 @@ func (d *decider) issue(n *node, r *run, place issueDetail, vars json.RawMessage
 	if detail.Same = sameValues(r.vars, vars); !detail.Same {
 		vars = d.inline(n, vars)
 	}
-	detail.Gen, detail.MaxAttempts, detail.vars = r.gen, d.p.limits.MaxAttempts, vars
+	detail.Gen, detail.MaxAttempts, detail.Trace, detail.vars = r.gen, d.p.limits.MaxAttempts, d.s.trace, vars
 	kind := n.step.Kind()
 	if detail.Cursor != nil && detail.Cursor.Phase == cursorClaim {
 		kind = n.step.Loop.Cursor.Kind
