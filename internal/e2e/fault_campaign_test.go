@@ -115,12 +115,19 @@ func (c *campaign) begin() {
 // startServer starts the i-th server, with failpoints if any are given.
 func (c *campaign) startServer(i int, failpoints ...string) {
 	c.t.Helper()
+	c.servers[i] = c.s.ready(c.launchServer(i, failpoints...))
+}
+
+// launchServer starts the i-th server and does not wait for it: it may die
+// before it is ready.
+func (c *campaign) launchServer(i int, failpoints ...string) *testkit.Process {
+	c.t.Helper()
 	args := []string{"--no-worker", "--max-attempts", "1000", "--outbox-publisher", "internal"}
 	if c.natsPort != 0 {
 		args = append(args, "--nats-listen", fmt.Sprintf("127.0.0.1:%d", c.natsPort))
 	}
 	env := append([]string{"NOETL_FAILPOINTS=" + strings.Join(failpoints, ";")}, c.env...)
-	c.servers[i] = c.s.serverWith(env, c.ports[i], args...)
+	return c.s.launch(env, c.ports[i], args...)
 }
 
 func (c *campaign) natsURL() string {
@@ -130,18 +137,24 @@ func (c *campaign) natsURL() string {
 	return c.s.nats
 }
 
-// startWorker starts the i-th worker, with failpoints if any are given.
-func (c *campaign) startWorker(i int, failpoints ...string) {
+// startWorker starts the i-th worker.
+func (c *campaign) startWorker(i int) {
 	c.t.Helper()
-	p := testkit.Start(c.t, testkit.Command{
+	c.workers[i] = c.launchWorker(i)
+	c.workers[i].WaitOutput("noetl worker", patience)
+}
+
+// launchWorker starts the i-th worker, with failpoints if any are given, and
+// does not wait for it.
+func (c *campaign) launchWorker(i int, failpoints ...string) *testkit.Process {
+	c.t.Helper()
+	return testkit.Start(c.t, testkit.Command{
 		Path: c.s.bin, Env: []string{"NOETL_FAILPOINTS=" + strings.Join(failpoints, ";")},
 		Args: []string{
 			"worker", "--id", fmt.Sprintf("worker-%d", i), "--server-url", c.url(i % len(c.ports)), "--nats-url", c.natsURL(),
 			"--slots", "8", "--heartbeat", "500ms",
 		},
 	})
-	p.WaitOutput("noetl worker", patience)
-	c.workers[i] = p
 }
 
 func (c *campaign) url(i int) string { return fmt.Sprintf("http://127.0.0.1:%d", c.ports[i]) }

@@ -30,8 +30,7 @@ func killServerAtFailpoints(c *campaign, until time.Time) {
 	for round := 1; ; round++ {
 		for _, p := range points {
 			c.servers[0].Kill()
-			c.startServer(0, fmt.Sprintf("%s=kill@%d", p, round*2))
-			c.dies(c.servers[0].Process, string(p))
+			c.dies(c.launchServer(0, fmt.Sprintf("%s=kill@%d", p, round*2)), string(p))
 			c.startServer(0)
 		}
 		if time.Now().After(until) {
@@ -45,8 +44,7 @@ func killWorkerAtFailpoints(c *campaign, until time.Time) {
 	for round := 1; ; round++ {
 		for _, p := range []failpoint.Point{failpoint.WorkerClaimed, failpoint.WorkerRan, failpoint.WorkerReported} {
 			c.workers[0].Kill()
-			c.startWorker(0, fmt.Sprintf("%s=kill@%d", p, round*2))
-			c.dies(c.workers[0], string(p))
+			c.dies(c.launchWorker(0, fmt.Sprintf("%s=kill@%d", p, round*2)), string(p))
 		}
 		c.startWorker(0)
 		if time.Now().After(until) {

@@ -42,7 +42,7 @@ func faults() []fault {
 func faultTime(t *testing.T) time.Duration {
 	t.Helper()
 	if os.Getenv("NOETL_CHAOS") == "" {
-		return 4 * time.Second
+		return 3 * time.Second
 	}
 	return chaosTime(t)
 }

@@ -79,6 +79,12 @@ func (s *system) server(port int, args ...string) *process {
 // serverWith is server with more in its environment.
 func (s *system) serverWith(env []string, port int, args ...string) *process {
 	s.t.Helper()
+	return s.ready(s.launch(env, port, args...))
+}
+
+// launch starts the process of a server and does not wait for it.
+func (s *system) launch(env []string, port int, args ...string) *testkit.Process {
+	s.t.Helper()
 	all := append([]string{"server", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data-dir", filepath.Join(s.dir, "data"), "--lease", "2s"}, args...)
 	if s.dsn != "" {
 		all = append(all, "--database-url", s.dsn)
@@ -89,7 +95,12 @@ func (s *system) serverWith(env []string, port int, args ...string) *process {
 	if s.nats != "" {
 		all = append(all, "--nats-url", s.nats)
 	}
-	p := testkit.Start(s.t, testkit.Command{Path: s.bin, Args: all, Env: env})
+	return testkit.Start(s.t, testkit.Command{Path: s.bin, Args: all, Env: env})
+}
+
+// ready waits until a server answers.
+func (s *system) ready(p *testkit.Process) *process {
+	s.t.Helper()
 	line := p.WaitOutput(": http://", patience)
 	url := "http://" + strings.Fields(line)[0]
 	c, err := client.New(url)

@@ -19,7 +19,8 @@ func BuildNoetl(t testing.TB) string {
 }
 
 // BuildFaultyNoetl is the path of a noetl binary in which failpoints can be
-// switched on and the clock be moved.
+// switched on and the clock be moved. It never has the race detector: what it is
+// for is told by what it leaves behind.
 func BuildFaultyNoetl(t testing.TB) string {
 	t.Helper()
 	return built(t, buildFaulty)
@@ -27,7 +28,7 @@ func BuildFaultyNoetl(t testing.TB) string {
 
 var (
 	buildNoetl  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", raceEnabled) })
-	buildFaulty = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", raceEnabled, "-tags", "failpoints") })
+	buildFaulty = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", false, "-tags", "failpoints") })
 	buildNATS   = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
 )
 
