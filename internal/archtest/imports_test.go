@@ -119,7 +119,6 @@ var (
 	}
 	pureModules = map[string][]string{
 		"internal/playbook": {"go.yaml.in/yaml/v4"},
-		"internal/replay":   {"github.com/cespare/xxhash/v2"},
 	}
 )
 
