@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,28 +44,7 @@ func newLiving(t *testing.T, b bus.Bus, change func(*control.Options, *api.Optio
 	if change != nil {
 		change(&co, &ao)
 	}
-	var err error
-	if l.plane, err = control.New(co); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- l.plane.Run(ctx) }()
-	ao.Plane = l.plane
-	s, err := api.New(ao)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Server = httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		l.Close()
-		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-		_ = b.Close()
-		_ = l.store.Close()
-	})
+	l.Server, l.plane = serve(t, co, ao)
 	return l
 }
 

@@ -1,10 +1,8 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -41,34 +39,14 @@ workflow:
 // realServer is the API over the control plane itself.
 func realServer(t *testing.T) *client.Client {
 	t.Helper()
-	bus := membus.New(membus.Options{})
-	st := memstore.New()
-	plane, err := control.New(control.Options{Store: st, Bus: bus, IDs: snowflake.New(1, time.Now).Next})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- plane.Run(ctx) }()
-	s, err := api.New(api.Options{Plane: plane})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(s.Handler())
+	srv, _ := serve(t, control.Options{
+		Store: memstore.New(), Bus: membus.New(membus.Options{}), IDs: snowflake.New(1, time.Now).Next,
+	}, api.Options{})
 	c, err := client.New(srv.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		c.Close()
-		srv.Close()
-		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-		_ = bus.Close()
-		_ = st.Close()
-	})
+	t.Cleanup(c.Close)
 	return c
 }
 

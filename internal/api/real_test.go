@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -31,35 +30,14 @@ func newWorld(t *testing.T, change ...func(*api.Options)) *world {
 	t.Helper()
 	w := &world{t: t}
 	now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
-	bus, st := membus.New(membus.Options{}), memstore.New()
-	plane, err := control.New(control.Options{
-		Store: st, Bus: bus, IDs: snowflake.New(1, now).Next, Clock: now,
-		Sweep: 24 * time.Hour, Republish: 24 * time.Hour, Recover: 24 * time.Hour,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- plane.Run(ctx) }()
-	o := api.Options{Plane: plane, Clock: now}
+	o := api.Options{Clock: now}
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := api.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.plane, w.Server = plane, httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		w.Close()
-		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-		_ = bus.Close()
-		_ = st.Close()
-	})
+	w.Server, w.plane = serve(t, control.Options{
+		Store: memstore.New(), Bus: membus.New(membus.Options{}), IDs: snowflake.New(1, now).Next, Clock: now,
+		Sweep: 24 * time.Hour, Republish: 24 * time.Hour, Recover: 24 * time.Hour,
+	}, o)
 	w.register(twoSteps)
 	return w
 }
