@@ -37,6 +37,7 @@ var may = map[string][]string{
 	// Small things without a home further up.
 	"internal/snowflake": {"internal/event"},
 	"internal/redact":    {},
+	"internal/egress":    {},
 	"internal/obs":       {},
 	"internal/failpoint": {"internal/event"},
 
@@ -53,31 +54,37 @@ var may = map[string][]string{
 	"internal/bus/bustest":       {"internal/event", "internal/bus"},
 	"internal/tool":              {"internal/event"},
 	"internal/tool/schema":       {},
-	"internal/tool/*":            {"internal/event", "internal/tool", "internal/tool/schema"},
+	"internal/tool/sqltext":      {},
+	"internal/tool/script":       {"internal/event", "internal/tool", "internal/tool/container"},
+	"internal/tool/*":            {"internal/egress", "internal/event", "internal/tool", "internal/tool/schema", "internal/tool/source", "internal/tool/sqltext"},
 
 	// The control plane and its edges.
 	"internal/control": {
 		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/jinja", "internal/obs", "internal/playbook",
-		"internal/redact", "internal/replay", "internal/scope", "internal/snowflake", "internal/store",
+		"internal/redact", "internal/replay", "internal/result", "internal/scope", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/store",
 	},
-	"internal/secret": {"internal/event", "internal/store"},
-	"internal/auth":   {"internal/event", "internal/store"},
-	"internal/result": {"internal/event", "internal/store"},
-	"internal/source": {"internal/control", "internal/event", "internal/store"},
+	"internal/secret":          {"internal/event", "internal/secret/envelope", "internal/store"},
+	"internal/secret/envelope": {"internal/event"},
+	"internal/secret/sealed":   {"internal/event"},
+	"internal/secret/provider": {"internal/egress", "internal/event"},
+	"internal/secret/keychain": {"internal/event", "internal/secret", "internal/secret/provider", "internal/store"},
+	"internal/auth":            {"internal/event", "internal/store"},
+	"internal/result":          {"internal/event", "internal/scope", "internal/store"},
+	"internal/source":          {"internal/control", "internal/event", "internal/store"},
 	"internal/api": {
-		"internal/auth", "internal/control", "internal/engine", "internal/event", "internal/jinja", "internal/obs", "internal/playbook",
-		"internal/replay", "internal/store", "web",
+		"internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/redact", "internal/replay", "internal/result", "internal/secret", "internal/secret/*", "internal/store", "web",
 	},
 	"internal/api/apitest": {"internal/api", "internal/control", "internal/engine", "internal/event", "internal/store"},
 
 	// The worker's side.
-	"internal/pipeline": {"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/tool"},
+	"internal/pipeline": {"internal/event", "internal/jinja", "internal/playbook", "internal/redact", "internal/scope", "internal/tool"},
 	"internal/worker":   {"client", "internal/bus", "internal/event", "internal/failpoint", "internal/obs", "internal/secret", "internal/tool"},
 
 	// Putting a process together, and what a person types.
 	"internal/node": {
 		"client", "internal/api", "internal/auth", "internal/bus", "internal/bus/*", "internal/control", "internal/event", "internal/failpoint",
-		"internal/obs", "internal/pipeline", "internal/result", "internal/secret", "internal/snowflake", "internal/source",
+		"internal/egress", "internal/obs", "internal/pipeline", "internal/result", "internal/result/*", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/source",
 		"internal/store", "internal/store/*", "internal/tool", "internal/tool/*", "internal/worker", "web",
 	},
 	"internal/cli": {

@@ -9,8 +9,16 @@ import "encoding/json"
 type Park struct {
 	Delay    float64         `json:"delay_seconds,omitempty"` // wait this long; meant when nothing else is given
 	Child    *ChildRequest   `json:"child,omitempty"`         // run another playbook
-	Callback string          `json:"callback,omitempty"`      // wait to be called back; says by whom
+	Callback string          `json:"callback,omitempty"`      // wait to be called back; says by whom. With Delay, whichever comes first
+	Signal   *Signal         `json:"signal,omitempty"`        // wait for a person or a program to send this. With Delay, whichever comes first
 	Resume   json.RawMessage `json:"resume,omitempty"`        // the worker's own note on where it was
+}
+
+// Signal is what a command waits for somebody to send to its execution.
+type Signal struct {
+	Name    string          `json:"name"`
+	Message string          `json:"message,omitempty"` // what the sender is asked for
+	Form    json.RawMessage `json:"form,omitempty"`    // JSON Schema of what may be sent; none = anything
 }
 
 // ChildRequest asks the control plane to execute another playbook.

@@ -54,9 +54,21 @@ func ParseResultRef(s string) (ResultRef, error) {
 // StoredResult tells where a value went that was put aside.
 type StoredResult struct {
 	Ref       string     `json:"ref"`
-	Store     string     `json:"store"` // db
-	Scope     string     `json:"scope"` // execution: it lives as long as that
+	Store     string     `json:"store"` // the tier: db, nats, file or s3
+	Scope     string     `json:"scope"` // step, execution, workflow or permanent: how long it is kept
 	Bytes     int64      `json:"bytes"`
-	SHA256    string     `json:"sha256"`     // in hex, of the JSON as it is stored
-	ExpiresAt *time.Time `json:"expires_at"` // nil = never
+	SHA256    string     `json:"sha256"` // in hex, of what was put
+	MediaType string     `json:"media_type,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at"` // nil = with its execution, or never
+}
+
+// ResultOptions describe a value that is put aside. The zero value of each field
+// but Name leaves the choice to the store.
+type ResultOptions struct {
+	Name       string `json:"name"` // usually the step
+	SourceStep string `json:"source_step,omitempty"`
+	Scope      string `json:"scope,omitempty"`      // step, execution, workflow, permanent
+	TTL        string `json:"ttl,omitempty"`        // 30m, 1h, 1d, forever
+	Store      string `json:"store,omitempty"`      // auto, db, nats, file, s3
+	MediaType  string `json:"media_type,omitempty"` // application/json
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,13 +16,6 @@ import (
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store/postgres"
 	"github.com/noetl/noetl-go/internal/store/sqlite"
-	"github.com/noetl/noetl-go/internal/tool"
-	"github.com/noetl/noetl-go/internal/tool/artifact"
-	"github.com/noetl/noetl-go/internal/tool/httptool"
-	"github.com/noetl/noetl-go/internal/tool/noop"
-	"github.com/noetl/noetl-go/internal/tool/playbooktool"
-	"github.com/noetl/noetl-go/internal/tool/python"
-	"github.com/noetl/noetl-go/internal/tool/shell"
 	"github.com/noetl/noetl-go/internal/worker"
 )
 
@@ -146,48 +138,6 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	}
 	n.Plane.SetLocal(n.worker)
 	return nil
-}
-
-// toolbox is the set of tools this process can run.
-type toolbox struct {
-	set  tool.Set
-	py   *python.Tool // nil without an interpreter
-	http *httptool.Tool
-}
-
-// newToolbox makes the tools. A machine without python serves everything else:
-// only the steps that need it fail, and say so. Results are where stored data
-// is read from.
-func newToolbox(results artifact.Fetcher) *toolbox {
-	t := &toolbox{http: httptool.New(httptool.Options{})}
-	var pyTool tool.Tool
-	py, err := python.New(python.Options{})
-	if err == nil {
-		t.py, pyTool = py, py
-	} else {
-		pyTool = tool.Unavailable("python", err)
-	}
-	t.set = tool.NewSet(noop.New(), t.http, shell.New(), pyTool,
-		playbooktool.New(), artifact.New(results), artifact.NewFetch(results))
-	return t
-}
-
-// warm starts ahead of need what the first commands would wait for.
-func (t *toolbox) warm(ctx context.Context, log *slog.Logger) {
-	if t.py == nil {
-		return
-	}
-	if err := t.py.Warm(ctx); err != nil && ctx.Err() == nil {
-		log.Warn("python is not ready; steps that need it will fail", "error", err)
-	}
-}
-
-func (t *toolbox) close() error {
-	err := t.http.Close()
-	if t.py != nil {
-		err = errors.Join(err, t.py.Close())
-	}
-	return err
 }
 
 func orDefault(v, d []string) []string {

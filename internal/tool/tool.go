@@ -34,9 +34,54 @@ type Call struct {
 	Variables   json.RawMessage                             // the command's render context
 	ExecutionID string
 	Step        string
+	CommandID   string
+	Attempt     int // of the command
 	ServerURL   string
 	Timeout     time.Duration // upper bound of the action; 0 = none. ctx carries it too
-	Log         io.Writer     // live output; never nil
+	Log         io.Writer     // live output; never nil. Secrets are taken out on the way
+
+	// Credentials finds credentials by alias, all or none; nil = none can be had.
+	// What it gives is kept out of everything that is reported.
+	Credentials func(ctx context.Context, aliases ...string) (map[string]*Credential, error)
+	// Hide keeps further values out of everything that is reported: tokens the
+	// tool was given on the way. May be nil, see Hidden.
+	Hide func(values ...string)
+	// Blobs is where large data goes and comes from; nil = nowhere.
+	Blobs Blobs
+	// InlineLimit is how many bytes of data a result should hold at most; larger
+	// ones belong into Blobs. 0 = no limit.
+	InlineLimit int
+	// Again is the note of a former run of the same action, see Result.Again.
+	Again json.RawMessage
+}
+
+// Hidden keeps values out of everything that is reported.
+func (c *Call) Hidden(values ...string) {
+	if c.Hide != nil {
+		c.Hide(values...)
+	}
+}
+
+// Blobs keeps data that is too large to be held in memory or in an event.
+type Blobs interface {
+	// Put stores all that r gives. JSON is checked and summarised on the way, so
+	// that templates can look into it. Secrets are taken out.
+	Put(ctx context.Context, b Blob, r io.Reader) (*Stored, error)
+	// Open reads what a reference stands for, from offset on, at most length
+	// bytes; 0 = to the end.
+	Open(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, error)
+}
+
+// Blob describes data to be stored.
+type Blob struct {
+	Name      string // "" = the step
+	MediaType string // "" = application/json
+}
+
+// Stored is data that is kept elsewhere.
+type Stored struct {
+	event.StoredResult
+	Summary json.RawMessage // of JSON: what is known of it without a look at the whole
 }
 
 // Encoded is a field of Config as JSON, keys of objects in the author's order
@@ -55,9 +100,15 @@ type Result struct {
 	Stderr   string
 	ExitCode *int
 	HTTP     *HTTPInfo // set by http: what policy rules see as output.http
+	// Stored, when set, is where the data is; Data is not used.
+	Stored *Stored
 	// Park, when set, says that the action goes on elsewhere and what its end
 	// will be known by; the other fields are not used.
 	Park *event.Park
+	// Again, beside Park, has the same action run again when the wait ends with
+	// neither data nor an error, with this note in Call.Again: to look how
+	// something stands that it started.
+	Again json.RawMessage
 }
 
 // HTTPInfo is the transport side of an HTTP answer.
