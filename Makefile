@@ -13,14 +13,26 @@ SEEDS   ?= 5000
 BENCH   ?= .
 TOOL    := $(GO) tool -modfile=tools.mod
 
+# DuckDB is C++: it is in the program where a compiler can link it.
+DUCKDB_PACKAGES := ./internal/tool/duckdb/... ./internal/tool/transfer/...
+CC_FOUND := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
+	if command -v $$cc >/dev/null && echo 'int main(void){return 0;}' | $$cc -x c - -o /dev/null -lstdc++ 2>/dev/null; then command -v $$cc; break; fi; done)
+DUCKDB   ?= $(if $(CC_FOUND),1,0)
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
 .PHONY: build run test check deps race bench microbench chaos simulate mutants fuzz corpus fmt clean help
 
-build: ## build the program into bin/noetl
+build: ## build the program into bin/noetl, with DuckDB where there is a C compiler
 	@mkdir -p $(BIN)
+ifeq ($(DUCKDB),1)
+	@echo "building with DuckDB, C compiler $(CC_FOUND); DUCKDB=0 leaves it out"
+	CGO_ENABLED=1 CC="$(CC_FOUND)" $(GO) build -tags duckdb -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
+else
+	@echo "building without DuckDB: no C compiler with libstdc++ is there, or DUCKDB=0 was set"
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
+endif
 
 run: build ## start the whole system on this machine, page at http://127.0.0.1:8082
 	@echo "NoETL at http://127.0.0.1:8082, data in $(DATA); Ctrl-C stops it"
@@ -30,8 +42,9 @@ test: deps check race ## everything CI runs: tools, static checks, all tests und
 
 # What the tests need beyond Go. Nothing is installed when it is there already,
 # and machines without apt are told what to install.
-deps: ## install PostgreSQL, python3 and curl for the tests when they are missing (Debian)
+deps: ## install PostgreSQL, python3, curl and a C compiler for the tests when they are missing (Debian)
 	@need=(); \
+	command -v cc >/dev/null && command -v c++ >/dev/null || need+=(g++); \
 	command -v python3 >/dev/null || need+=(python3); \
 	command -v curl >/dev/null || need+=(curl); \
 	command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql); \
@@ -50,17 +63,23 @@ check: ## formatting, vet, staticcheck and the architecture rules
 	if [[ -n $$files ]]; then echo "not formatted, run 'make fmt':" >&2; echo "$$files" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
+ifeq ($(DUCKDB),1)
+	$(GO) vet -tags duckdb $(DUCKDB_PACKAGES)
+	$(TOOL) staticcheck -tags duckdb $(DUCKDB_PACKAGES)
+endif
 	$(GO) test -count=1 ./internal/archtest
 
 # -json lets us count what ran, so that a silently skipped suite shows. The
 # plain text of failing tests is printed as it would be without it.
 # The simulation makes most of its runs, and shrinks its scenarios, without the
 # detector, which they do not need: one thing happens at a time in them.
+# What uses DuckDB is tested once more with it.
 race: ## all tests under the race detector, with counts
 	@mkdir -p $(BIN)
 	@set +e; \
 	SIM_RUNS=150 NOETL_TEST_REQUIRE_PG=1 $(GO) test -race -skip TestAFailureIsReportedWithASmallScenario -timeout 12m -json ./... >$(BIN)/test.json; code=$$?; \
 	$(GO) test -timeout 12m -json ./internal/simulation >>$(BIN)/test.json || code=$$?; \
+	NOETL_TEST_REQUIRE_PG=1 $(GO) test -race -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	python3 .ci/summary.py $(BIN)/test.json; \
 	exit $$code
 
@@ -88,8 +107,8 @@ fuzz: ## every fuzz target for a short while; FUZZTIME=60s each
 	  done; \
 	done
 
-corpus: ## run real playbooks from ../shared/fixtures and compare with what they should do
-	$(GO) test -timeout 10m -count=1 -v -run 'TestCorpus(Validates|Runs)$$' ./internal/corpus
+corpus: deps ## run real playbooks from ../shared/fixtures on servers with PostgreSQL, NATS and DuckDB, and compare with what they should do
+	NOETL_TEST_REQUIRE_PG=1 $(GO) test -timeout 10m -count=1 -v -run 'TestCorpus(Validates|Runs)$$' ./internal/corpus
 
 fmt: ## format all Go files
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go')

@@ -13,20 +13,22 @@ import (
 
 // codeOf is the meaning of the statuses a server, or a proxy before it, sends.
 var codeOf = map[int]event.Code{
-	http.StatusBadRequest:            event.BadRequest,
-	http.StatusUnauthorized:          event.Unauthorized,
-	http.StatusForbidden:             event.Forbidden,
-	http.StatusNotFound:              event.NotFound,
-	http.StatusMethodNotAllowed:      event.BadRequest,
-	http.StatusRequestTimeout:        event.Unavailable,
-	http.StatusConflict:              event.Conflict,
-	http.StatusRequestEntityTooLarge: event.Limit,
-	http.StatusUnprocessableEntity:   event.Invalid,
-	http.StatusTooEarly:              event.Unavailable,
-	http.StatusTooManyRequests:       event.Unavailable,
-	http.StatusBadGateway:            event.Unavailable,
-	http.StatusServiceUnavailable:    event.Unavailable,
-	http.StatusGatewayTimeout:        event.Unavailable,
+	http.StatusBadRequest:                   event.BadRequest,
+	http.StatusUnauthorized:                 event.Unauthorized,
+	http.StatusForbidden:                    event.Forbidden,
+	http.StatusNotFound:                     event.NotFound,
+	http.StatusMethodNotAllowed:             event.BadRequest,
+	http.StatusRequestTimeout:               event.Unavailable,
+	http.StatusConflict:                     event.Conflict,
+	http.StatusRequestEntityTooLarge:        event.Limit,
+	http.StatusUnprocessableEntity:          event.Invalid,
+	http.StatusUnsupportedMediaType:         event.BadRequest,
+	http.StatusRequestedRangeNotSatisfiable: event.Invalid,
+	http.StatusTooEarly:                     event.Unavailable,
+	http.StatusTooManyRequests:              event.Unavailable,
+	http.StatusBadGateway:                   event.Unavailable,
+	http.StatusServiceUnavailable:           event.Unavailable,
+	http.StatusGatewayTimeout:               event.Unavailable,
 }
 
 // refused makes the error a failed answer stands for.

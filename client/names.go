@@ -26,6 +26,8 @@ type (
 	HeartbeatAnswer = event.HeartbeatAnswer
 	// StoredResult tells where a value went that was put aside.
 	StoredResult = event.StoredResult
+	// ResultOptions describe a value that is put aside.
+	ResultOptions = event.ResultOptions
 	// Explanation says how a step stands and why.
 	Explanation = event.Explanation
 	// Error is a coded error.

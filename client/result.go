@@ -13,13 +13,18 @@ import (
 // and returns the reference that stands for it. Every call makes another
 // reference. NotFound when there is no such execution.
 func (c *Client) PutResult(ctx context.Context, executionID ID, name string, data json.RawMessage) (StoredResult, error) {
+	return c.PutResultAs(ctx, executionID, ResultOptions{Name: name}, data)
+}
+
+// PutResultAs is PutResult with a say in where the value is kept and how long.
+func (c *Client) PutResultAs(ctx context.Context, executionID ID, o ResultOptions, data json.RawMessage) (StoredResult, error) {
 	if len(data) == 0 { // would travel as null, which is a value
 		return StoredResult{}, event.Errorf(event.Invalid, "the result to put aside is empty: want JSON")
 	}
 	in := struct {
-		Name string          `json:"name"`
+		ResultOptions
 		Data json.RawMessage `json:"data"`
-	}{name, data}
+	}{o, data}
 	var stored StoredResult
 	err := c.call(ctx, http.MethodPut, "/api/result/"+executionID.String(), in, &stored)
 	return stored, err

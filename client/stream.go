@@ -30,7 +30,13 @@ const (
 // error as it is, NotFound for an unknown execution, and Unavailable when the
 // server could not be reached at first or for too long.
 func (c *Client) Stream(ctx context.Context, id ID, after int64, f func(Event) error) error {
-	s := &stream{client: c, id: id, after: after, f: f}
+	s := &stream{client: c, id: id, path: executionPath(id, "/stream"), after: after, f: f}
+	s.frame = s.dispatch
+	return s.follow(ctx)
+}
+
+// follow connects until the stream has ended.
+func (s *stream) follow(ctx context.Context) error {
 	pause := firstPause
 	for {
 		ended, err := s.connect(ctx)
@@ -75,10 +81,13 @@ type stream struct {
 	client   *Client
 	id       ID
 	after    int64
+	path     string
 	f        func(Event) error
-	contact  time.Time // when the last connection broke
-	progress bool      // whether the last connection got anything through
-	own      error     // what f returned
+	frame    func(*frame) (ended bool, err error) // what becomes of a complete frame
+	opened   func()                               // called with every connection; may be nil
+	contact  time.Time                            // when the last connection broke
+	progress bool                                 // whether the last connection got anything through
+	own      error                                // what f returned
 }
 
 // worthRetrying tells a broken connection from an answer that will not change.
@@ -98,7 +107,7 @@ func (s *stream) connect(ctx context.Context) (ended bool, err error) {
 	defer cancel()
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
-	req, err := s.client.request(ctx, http.MethodGet, executionPath(s.id, "/stream"), nil)
+	req, err := s.client.request(ctx, http.MethodGet, s.path, nil)
 	if err != nil {
 		return false, err
 	}
@@ -112,6 +121,9 @@ func (s *stream) connect(ctx context.Context) (ended bool, err error) {
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 		return false, refused(resp, body)
+	}
+	if s.opened != nil {
+		s.opened()
 	}
 	// Patience starts to run out when the connection breaks, however long ago
 	// the last word of a quiet server is.
@@ -136,7 +148,7 @@ func (s *stream) read(body io.Reader, watchdog *time.Timer) (ended bool, err err
 			fr.add(line)
 			continue
 		}
-		if ended, err := s.dispatch(&fr); ended || err != nil {
+		if ended, err := s.frame(&fr); ended || err != nil {
 			return ended, err
 		}
 		fr = frame{data: fr.data[:0]}

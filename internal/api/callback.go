@@ -15,7 +15,7 @@ import (
 
 func (s *Server) callbackRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Internal, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?}`, `{status, event_id?}`),
+		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Internal, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?, index?}`, `{status, event_id?}`),
 	}
 }
 
@@ -27,7 +27,7 @@ var jobStates = map[string]struct {
 }{
 	"succeeded":         {},
 	"failed":            {kind: "logic"},
-	"failed_image_pull": {kind: "config"},
+	"failed_image_pull": {kind: "config", retryable: true},
 	"failed_oom":        {kind: "resource_limit"},
 	"failed_node_lost":  {kind: "server_error", retryable: true},
 	"failed_timeout":    {kind: "timeout", retryable: true},
@@ -43,6 +43,7 @@ type callbackBody struct {
 	Reason      string  `json:"reason"`
 	StdoutURI   string  `json:"stdout_uri"`
 	StderrURI   string  `json:"stderr_uri"`
+	Index       *int    `json:"index"` // of the iteration the job ran for
 }
 
 // jobEnd is the same as the data of the step that waited for it.
@@ -134,7 +135,9 @@ func (b *callbackBody) event(step string) (event.Incoming, error) {
 	if err != nil {
 		return event.Incoming{}, fmt.Errorf("encode callback: %w", err)
 	}
-	return event.Incoming{
-		Step: step, Type: event.CallDone, Status: status, Payload: payload, Meta: json.RawMessage(`{"node_type":"container"}`),
-	}, nil
+	meta := json.RawMessage(`{"node_type":"container"}`)
+	if b.Index != nil {
+		meta = fmt.Appendf(nil, `{"node_type":"container","iteration_index":%d}`, *b.Index)
+	}
+	return event.Incoming{Step: step, Type: event.CallDone, Status: status, Payload: payload, Meta: meta}, nil
 }

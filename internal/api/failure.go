@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/form"
 	"github.com/noetl/noetl-go/internal/playbook"
 )
 
@@ -37,6 +38,7 @@ type failure struct {
 	Remedy   string            `json:"remedy,omitempty"`
 	ID       string            `json:"id,omitempty"` // finds the cause in the server's log
 	Problems playbook.Problems `json:"problems,omitempty"`
+	Misfits  form.Misfits      `json:"misfits,omitempty"` // where an answer does not fit its form
 }
 
 func (f *failure) Error() string { return f.Message }
@@ -63,6 +65,9 @@ func failureOf(err error) *failure {
 	}
 	if ps, ok := errors.AsType[playbook.Problems](err); ok {
 		f.Problems = ps
+	}
+	if m, ok := errors.AsType[form.Misfits](err); ok {
+		f.Misfits = m
 	}
 	if f.Status == http.StatusInternalServerError {
 		f.ID = rand.Text()[:12]

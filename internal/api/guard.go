@@ -67,12 +67,22 @@ func (s *Server) serve(rt route) http.Handler {
 			err = wellFormed(r.URL.RawQuery)
 		}
 		if err == nil {
-			err = rt.handle(w, r)
+			err = s.answer(rt, w, r)
 		}
 		if err != nil {
 			s.fail(w, r, err)
 		}
 	})
+}
+
+// answer calls the handler of a route.
+func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error {
+	if !rt.shown {
+		return rt.handle(w, r)
+	}
+	v := newVeil(w)
+	defer v.close()
+	return rt.handle(v, r)
 }
 
 // wellFormed refuses a query that cannot be read. Reading leaves out the

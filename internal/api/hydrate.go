@@ -112,7 +112,7 @@ func (h *hydration) lookUp(ctx context.Context, ref string) (json.RawMessage, er
 	}
 	h.left--
 	raw, err := h.fetch(ctx, ref)
-	if code := event.CodeOf(err); err != nil && code != event.NotFound && code != event.Invalid {
+	if code := event.CodeOf(err); err != nil && code != event.NotFound && code != event.Invalid && code != event.Limit {
 		return nil, err
 	}
 	if err != nil {

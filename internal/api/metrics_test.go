@@ -15,6 +15,7 @@ import (
 	"github.com/noetl/noetl-go/internal/bus/membus"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/testkit"
@@ -64,8 +65,9 @@ var series = regexp.MustCompile(`(?m)^[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*"
 func TestEveryMetricIsWrittenBySomething(t *testing.T) {
 	t.Parallel()
 	b := &brokenBus{Bus: membus.New(membus.Options{}), refused: make(chan struct{}, 1)}
-	l := newLiving(t, b, func(o *control.Options, _ *api.Options) {
+	l := newLiving(t, b, func(o *control.Options, a *api.Options) {
 		o.Outbox = control.OutboxOptions{On: true, MaxAttempts: 1}
+		a.Secrets = newKeeper(t, obs.SecretMeter{Metrics: a.Metrics})
 	})
 	before := metrics(t, l)
 	for line := range strings.Lines(before) {
@@ -86,6 +88,7 @@ func TestEveryMetricIsWrittenBySomething(t *testing.T) {
 	}
 
 	exercise(t, l, b)
+	exerciseSecrets(t, l)
 	after := metrics(t, l)
 	was, is := families(before), families(after)
 	for name := range was {

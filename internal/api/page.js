@@ -38,12 +38,12 @@ function choose(id) {
   chosen = id;
   history.replaceState(null, "", "#" + id);
   if (stream) stream.close();
-  const steps = el("tbody"), log = el("tbody");
-  $("detail").replaceChildren(
+  const steps = el("tbody"), log = el("tbody"), waits = el("div");
+  $("detail").replaceChildren(waits,
     el("h2", { textContent: "Steps" }), el("table", {}, el("thead", {}, el("tr", {}, ...["Step", "Status", "Why", "Runs", "Result"].map((t) => el("th", { textContent: t })))), steps),
     el("h2", { textContent: "Log" }), el("table", {}, el("thead", {}, el("tr", {}, ...["#", "Time", "Event", "Node", "Status"].map((t) => el("th", { textContent: t })))), log));
   let due = null;
-  const outline = () => { due ??= setTimeout(async () => { due = null; if (chosen === id) showSteps(id, steps); }, 150); };
+  const outline = () => { due ??= setTimeout(async () => { due = null; if (chosen === id) { showSteps(id, steps); showWaits(id, waits); } }, 150); };
   stream = new EventSource(`/api/executions/${id}/stream`);
   const show = (m) => { log.append(logRow(JSON.parse(m.data))); outline(); };
   stream.addEventListener("end", () => { stream.close(); outline(); refresh(); });
@@ -56,6 +56,7 @@ const TYPES = ["playbook_started", "playbook.completed", "playbook.failed", "pla
   "step.skipped", "step.failed", "loop.done", "next.evaluated", "ctx.updated", "command.issued", "command.claimed",
   "command.started", "command.completed", "command.failed", "command.cancelled", "command.released", "command.parked",
   "timer.set", "timer.fired", "child.issued", "frame.committed", "call.done", "call.error", "step.reused",
+  "signal.received", "signal.refused",
   "rerun.prepared", "subscription.message.deduplicated"];
 
 async function showSteps(id, body) {
@@ -67,6 +68,53 @@ async function showSteps(id, body) {
   } catch (err) {
     body.replaceChildren(el("tr", {}, el("td", { textContent: err.message })));
   }
+}
+
+// showWaits asks for what the execution waits for. A form that somebody fills in
+// stays as it is.
+async function showWaits(id, box) {
+  try {
+    const waits = (await get(`/api/executions/${id}/waits`)).waits.filter((w) => w.for === "signal");
+    const keys = waits.map((w) => w.command_id).join();
+    if (box.dataset.keys === keys) return;
+    box.dataset.keys = keys;
+    box.replaceChildren(...waits.map((w) => waitForm(id, w)));
+  } catch { /* the steps say what is wrong */ }
+}
+
+function waitForm(id, w) {
+  const schema = w.form || {}, note = el("span", { className: "FAILED" });
+  const fields = Object.entries(schema.properties || {}).map(([name, p]) => formField(name, p, (schema.required || []).includes(name)));
+  const free = fields.length || w.form ? null : el("input", { placeholder: "JSON, or nothing" });
+  const send = async (more) => {
+    try {
+      const data = free ? (free.value.trim() ? JSON.parse(free.value) : undefined) : Object.assign(Object.fromEntries(fields.map((f) => [f.name, f.value()]).filter(([, v]) => v !== undefined)), more);
+      const r = await fetch(`/api/executions/${id}/signals/${encodeURIComponent(w.signal)}`, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ data, step: w.step, index: w.index, sender: "page" }) });
+      if (!r.ok) throw new Error((await r.json()).error || r.statusText);
+      note.textContent = "";
+    } catch (err) { note.textContent = err.message; }
+  };
+  const button = (text, more) => el("button", { type: "button", textContent: text, onclick: () => send(more) });
+  return el("form", { onsubmit: (e) => { e.preventDefault(); send(); } },
+    el("h2", { textContent: `${w.step}${w.index === undefined ? "" : ` [${w.index}]`} waits for ${w.signal}` }), w.message || "",
+    ...fields.filter((f) => !(w.approval && f.name === "approved")).map((f) => el("p", {}, el("label", {}, f.title + " ", f.input))), ...(free ? [el("p", {}, free)] : []),
+    ...(w.approval ? [button("Approve", { approved: true }), " ", button("Reject", { approved: false })] : [button("Send")]), " ", note);
+}
+
+function formField(name, p, required) {
+  const title = (p.title || name) + (required ? " *" : "");
+  if (p.enum) {
+    const input = el("select", {}, ...p.enum.map((v) => el("option", { textContent: String(v), value: JSON.stringify(v), selected: v === p.default })));
+    return { name, title, input, value: () => JSON.parse(input.value) };
+  }
+  if (p.type === "boolean") {
+    const input = el("input", { type: "checkbox", checked: p.default === true });
+    return { name, title, input, value: () => input.checked };
+  }
+  const number = p.type === "number" || p.type === "integer", other = p.type && p.type !== "string" && !number;
+  const input = el("input", { type: number ? "number" : "text", step: p.type === "integer" ? "1" : "any", value: p.default ?? "", placeholder: other ? "JSON" : "" });
+  return { name, title, input, value: () => (input.value === "" ? undefined : number ? Number(input.value) : other ? JSON.parse(input.value) : input.value) };
 }
 
 function stepRow(name, s, x) {

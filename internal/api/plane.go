@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/engine"
@@ -58,6 +59,8 @@ type Executions interface {
 	Workload(ctx context.Context, id event.ID) (json.RawMessage, error)
 	Outcome(ctx context.Context, id event.ID) ([]engine.StepOutcome, error)
 	Explain(ctx context.Context, id event.ID, step string) ([]event.Explanation, error)
+	Signal(ctx context.Context, id event.ID, r control.SignalRequest) (control.SignalAnswer, error)
+	Waits(ctx context.Context, id event.ID) ([]event.SignalWait, error)
 	Watch(id event.ID) (wake <-chan struct{}, stop func())
 }
 
@@ -65,4 +68,9 @@ type Executions interface {
 type Results interface {
 	PutResult(ctx context.Context, execution event.ID, name string, data json.RawMessage) (event.StoredResult, error)
 	Result(ctx context.Context, ref string) (json.RawMessage, error)
+	PutBlob(ctx context.Context, execution event.ID, o event.ResultOptions, r io.Reader) (event.StoredResult, error)
+	OpenBlob(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, event.StoredResult, error)
+	Results(ctx context.Context, execution event.ID, after string, limit int) ([]control.ListedResult, error)
+	RemoveResults(ctx context.Context, execution event.ID, scope string) (int, error)
+	CollectResults(ctx context.Context, dryRun bool) (control.CollectReport, error)
 }

@@ -13,8 +13,8 @@ func TestWorkersOfAnyMakeMakeThemselvesKnown(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"what the Rust worker sends": {
 			`{"name":"pod-1","kind":"worker_pool","status":"ready","labels":{"pool_name":"shared"},"capabilities":["http","shell"],"capacity":8,
-			  "runtime":{"kind":"rust","worker_public_key":"k"},"hostname":"node-1"}`,
-			`pod-1 worker_pool <nil> ready map[pool_name:shared] [http shell] 8 map[hostname:node-1 kind:rust worker_public_key:k]`,
+			  "runtime":{"kind":"rust","worker_public_key":"QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="},"hostname":"node-1"}`,
+			`pod-1 worker_pool <nil> ready map[pool_name:shared] [http shell] 8 map[hostname:node-1 kind:rust worker_public_key:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=]`,
 		},
 		"older names": {
 			`{"name":"pod-1","component_type":"server_api","base_url":"http://a","runtime":null,"labels":null,"capacity":null}`,

@@ -38,6 +38,7 @@ type route struct {
 	handle  handler
 	stream  bool  // no request timeout; the handler sets its own deadlines
 	maxBody int64 // bytes of a request body where more than usual is expected
+	shown   bool  // its answers pass the filter for secrets
 }
 
 // Routes lists the API in table order.
@@ -53,8 +54,8 @@ func (s *Server) Routes() []Route {
 func (s *Server) routes() []route {
 	return slices.Concat(
 		s.healthRoutes(), s.catalogRoutes(), s.executeRoutes(), s.eventRoutes(), s.commandRoutes(), s.resultRoutes(),
-		s.executionRoutes(), s.replayRoutes(), s.variableRoutes(), s.poolRoutes(), s.callbackRoutes(), s.outboxRoutes(),
-		s.databaseRoutes(), s.dashboardRoutes(),
+		shown(s.executionRoutes()), shown(s.replayRoutes()), s.variableRoutes(), s.poolRoutes(), s.callbackRoutes(), s.signalRoutes(), s.logRoutes(), s.outboxRoutes(),
+		s.databaseRoutes(), s.dashboardRoutes(), s.credentialRoutes(), s.keychainRoutes(),
 	)
 }
 

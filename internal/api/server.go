@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/obs"
 )
@@ -56,6 +57,9 @@ type Options struct {
 	// StringIDs writes the ids in answers about executions as strings, for pages
 	// that cannot hold them as numbers.
 	StringIDs bool
+	// Logs is where the live output of commands is read; nil = only what was kept
+	// with the events is shown.
+	Logs bus.Logs
 	// MaxStreams bounds the open event streams; 4096 when 0.
 	MaxStreams int
 	// Metrics are counted into and shown; those of the Plane should be the same.
@@ -67,6 +71,10 @@ type Options struct {
 	ShardIndex, ShardCount int
 	// Clock is time.Now when nil.
 	Clock func() time.Time
+	// Secrets keeps credentials; without it their routes are closed.
+	Secrets Secrets
+	// Keychain gives secrets to workers; without it its routes are closed.
+	Keychain Keychain
 }
 
 func (o Options) withDefaults() Options {

@@ -38,6 +38,7 @@ var may = map[string][]string{
 	"internal/snowflake": {"internal/event"},
 	"internal/redact":    {},
 	"internal/egress":    {},
+	"internal/form":      {},
 	"internal/obs":       {},
 	"internal/failpoint": {"internal/event"},
 
@@ -55,12 +56,14 @@ var may = map[string][]string{
 	"internal/tool":              {"internal/event"},
 	"internal/tool/schema":       {},
 	"internal/tool/sqltext":      {},
-	"internal/tool/script":       {"internal/event", "internal/tool", "internal/tool/container"},
-	"internal/tool/*":            {"internal/egress", "internal/event", "internal/tool", "internal/tool/schema", "internal/tool/source", "internal/tool/sqltext"},
+	"internal/tool/wait":         {"internal/event", "internal/form", "internal/tool"},
+	"internal/tool/script":       {"internal/tool", "internal/tool/container", "internal/tool/source"},
+	"internal/tool/transfer":     {"internal/egress", "internal/tool", "internal/tool/duckdb", "internal/tool/outbound", "internal/tool/postgres"},
+	"internal/tool/*":            {"internal/egress", "internal/event", "internal/tool", "internal/tool/outbound", "internal/tool/process", "internal/tool/schema", "internal/tool/source", "internal/tool/sqltext"},
 
 	// The control plane and its edges.
 	"internal/control": {
-		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
 		"internal/redact", "internal/replay", "internal/result", "internal/scope", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/store",
 	},
 	"internal/secret":          {"internal/event", "internal/secret/envelope", "internal/store"},
@@ -70,9 +73,10 @@ var may = map[string][]string{
 	"internal/secret/keychain": {"internal/event", "internal/secret", "internal/secret/provider", "internal/store"},
 	"internal/auth":            {"internal/event", "internal/store"},
 	"internal/result":          {"internal/event", "internal/scope", "internal/store"},
+	"internal/result/*":        {"internal/event", "internal/result"},
 	"internal/source":          {"internal/control", "internal/event", "internal/store"},
 	"internal/api": {
-		"internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
 		"internal/redact", "internal/replay", "internal/result", "internal/secret", "internal/secret/*", "internal/store", "web",
 	},
 	"internal/api/apitest": {"internal/api", "internal/control", "internal/engine", "internal/event", "internal/store"},

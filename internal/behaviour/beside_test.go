@@ -1,11 +1,13 @@
 package behaviour
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -43,6 +45,28 @@ func (s *shelf) Result(_ context.Context, ref string) (json.RawMessage, error) {
 		return nil, event.Errorf(event.NotFound, "%s is not kept", ref)
 	}
 	return data, nil
+}
+
+// PutBlob keeps a stream as PutResult keeps data.
+func (s *shelf) PutBlob(ctx context.Context, execution event.ID, o event.ResultOptions, r io.Reader) (event.StoredResult, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return event.StoredResult{}, err
+	}
+	return s.PutResult(ctx, execution, o.Name, data)
+}
+
+// OpenBlob reads from what is kept.
+func (s *shelf) OpenBlob(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, event.StoredResult, error) {
+	data, err := s.Result(ctx, ref)
+	if err != nil {
+		return nil, event.StoredResult{}, err
+	}
+	part := data[offset:]
+	if length > 0 {
+		part = part[:min(int64(len(part)), length)]
+	}
+	return io.NopCloser(bytes.NewReader(part)), event.StoredResult{Ref: ref, Bytes: int64(len(data))}, nil
 }
 
 // shown lists what is kept and what was fetched.

@@ -147,6 +147,6 @@ func measure(name string, times int, ask func() error) (answered, error) {
 
 // start opens the node anew on what is stored.
 func (b *bench) start(ctx context.Context) (err error) {
-	b.node, err = node.Start(ctx, node.Options{DataDir: filepath.Join(b.dir, "node"), DatabaseURL: b.dsn, Slots: inFlight + 1})
+	b.node, err = node.Start(ctx, node.Options{DataDir: filepath.Join(b.dir, "node"), DatabaseURL: b.dsn, Slots: inFlight + 1, Secrets: node.Secrets{AllowEphemeralKey: true}})
 	return err
 }

@@ -35,6 +35,19 @@ type Subscription interface {
 	Stop()
 }
 
+// Health is how a subscription fares.
+type Health struct {
+	// Ready tells that deliveries can arrive. Since is when it last was not so
+	// any more; zero while it is.
+	Ready bool
+	Since time.Time
+	// Rejoined counts by reason how often the subscription took its place anew.
+	Rejoined map[string]int
+}
+
+// Checked is a subscription that can lose its place, and tells so.
+type Checked interface{ Health() Health }
+
 // Delivery is a notification that waits to be settled exactly once.
 type Delivery interface {
 	Notification() event.Notification

@@ -15,6 +15,10 @@ const LogSubject = "noetl.logs"
 type Logs interface {
 	// PublishLog sends a chunk. It does not wait for a broker that is away.
 	PublishLog(ctx context.Context, c event.LogChunk) error
+	// ReadLogs calls f with the chunks of an execution that are kept now and whose
+	// Seq is above after, in order, and returns nil behind the last. It returns
+	// f's error as it is.
+	ReadLogs(ctx context.Context, execution event.ID, after uint64, f func(event.LogChunk) error) error
 	// TailLogs calls f with the chunks of an execution whose Seq is above after,
 	// those that are kept first, then new ones as they come. It returns when ctx
 	// ends or f returns an error, with that error.

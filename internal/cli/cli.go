@@ -39,23 +39,31 @@ type Env struct {
 
 // commands is the command line as kong reads it.
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Run a playbook file here and now, with the same engine and tools as a server."`
-	Server   serverCommand   `cmd:"" help:"Serve: control plane, API, page and an in-process worker."`
-	Worker   workerCommand   `cmd:"" help:"Run commands for a server, over NATS and HTTP."`
-	Register registerCommand `cmd:"" help:"Store playbooks in a server's catalog."`
-	Execute  executeCommand  `cmd:"" help:"Start a registered playbook on a server."`
-	Rerun    rerunCommand    `cmd:"" help:"Run an execution again, all of it or from a step on."`
-	Status   statusCommand   `cmd:"" help:"Show how an execution stands."`
-	List     listCommand     `cmd:"" help:"List executions, or the catalog."`
-	Explain  explainCommand  `cmd:"" help:"Say how the steps of an execution stand, what they wait for, and why it went where it went."`
-	Events   eventsCommand   `cmd:"" help:"Show an execution's log."`
-	Cancel   cancelCommand   `cmd:"" help:"Cancel an execution."`
-	Workers  workersCommand  `cmd:"" aliases:"pools" help:"List the workers a server knows."`
-	DB       dbCommand       `cmd:"" name:"db" help:"Check and mend what is stored."`
-	Sweeps   sweepsCommand   `cmd:"" help:"Tell what waits too long on a server and what becomes of it."`
-	Validate validateCommand `cmd:"" help:"Check playbook files without running them."`
-	Schema   schemaCommand   `cmd:"" help:"Print the JSON Schema of the playbook language, for editors."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Run        runCommand        `cmd:"" help:"Run a playbook file here and now, with the same engine and tools as a server."`
+	Server     serverCommand     `cmd:"" help:"Serve: control plane, API, page and an in-process worker."`
+	Worker     workerCommand     `cmd:"" help:"Run commands for a server, over NATS and HTTP."`
+	Register   registerCommand   `cmd:"" help:"Store playbooks in a server's catalog, or credentials: register credential -f FILE."`
+	Execute    executeCommand    `cmd:"" help:"Start a registered playbook on a server."`
+	Rerun      rerunCommand      `cmd:"" help:"Run an execution again, all of it or from a step on."`
+	Status     statusCommand     `cmd:"" help:"Show how an execution stands."`
+	List       listCommand       `cmd:"" help:"List executions, or the catalog."`
+	Explain    explainCommand    `cmd:"" help:"Say how the steps of an execution stand, what they wait for, and why it went where it went."`
+	Events     eventsCommand     `cmd:"" help:"Show an execution's log."`
+	Logs       logsCommand       `cmd:"" help:"Show what the tools of an execution print."`
+	Waits      waitsCommand      `cmd:"" help:"List what an execution waits for that somebody has to send."`
+	Signal     signalCommand     `cmd:"" help:"Send a signal to an execution: whatever waits for it goes on."`
+	Approve    approveCommand    `cmd:"" help:"Say yes to an execution that asks for an approval."`
+	Reject     rejectCommand     `cmd:"" help:"Say no to an execution that asks for an approval."`
+	Cancel     cancelCommand     `cmd:"" help:"Cancel an execution."`
+	Get        getCommand        `cmd:"" hidden:"" help:"Show a credential."`
+	Credential credentialCommand `cmd:"" aliases:"credentials" help:"Store, list and remove credentials."`
+	Secrets    secretsCommand    `cmd:"" help:"Check, rotate and audit what is encrypted."`
+	Workers    workersCommand    `cmd:"" aliases:"pools" help:"List the workers a server knows."`
+	DB         dbCommand         `cmd:"" name:"db" help:"Check and mend what is stored."`
+	Sweeps     sweepsCommand     `cmd:"" help:"Tell what waits too long on a server and what becomes of it."`
+	Validate   validateCommand   `cmd:"" help:"Check playbook files without running them."`
+	Schema     schemaCommand     `cmd:"" help:"Print the JSON Schema of the playbook language, for editors."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 type versionCommand struct{}

@@ -65,6 +65,9 @@ func explainStep(w io.Writer, s event.Explanation, width int) {
 			continue
 		}
 		line("waits for %s: %s%s", wait.For, wait.What, moments(wait))
+		if wait.Message != "" {
+			line("  %s", oneLine(wait.Message, 200))
+		}
 	}
 	for _, a := range s.Led {
 		line("%s", arcLine(a))

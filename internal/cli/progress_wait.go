@@ -19,7 +19,7 @@ func (p *progress) waits(e event.Event) {
 		s.resumes = len(d.Park.Resume) > 0
 	}
 	what := d.words(e)
-	if what == "" {
+	if what == "" || s.waits && e.Type.Canonical() == event.TimerSet { // it waits for more than time
 		return
 	}
 	s.note, s.waits = what, true
@@ -81,6 +81,10 @@ func (d waitDetail) words(e event.Event) string {
 		return fmt.Sprintf("starts execution %s of %s", e.EventID, d.Path)
 	case d.Timer == "pause":
 		return "pauses until " + d.At.Local().Format(time.TimeOnly)
+	case d.Park.Signal != nil && d.Park.Signal.Message != "":
+		return "waits for the signal " + d.Park.Signal.Name + ": " + oneLine(d.Park.Signal.Message, 80)
+	case d.Park.Signal != nil:
+		return "waits for the signal " + d.Park.Signal.Name
 	case d.Park.Callback != "":
 		return "waits to be called back (" + d.Park.Callback + ")"
 	}

@@ -31,6 +31,16 @@ type registerCommand struct {
 
 // Run registers files; all are tried, the first failure decides the exit code.
 func (c *registerCommand) Run(ctx context.Context, env *Env) error {
+	if len(c.Files) > 0 && c.Files[0] == "credential" { // a file of that name is ./credential
+		cl, err := c.client()
+		if err != nil {
+			return err
+		}
+		return registerCredentials(ctx, env, cl, slices.Concat(c.Files[1:], c.File), c.Directory)
+	}
+	if len(c.Files) > 0 && c.Files[0] == "playbook" {
+		c.Files = c.Files[1:]
+	}
 	files, err := c.files()
 	if err != nil {
 		return err

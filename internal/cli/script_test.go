@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/noetl/noetl-go/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TMPDIR", e.WorkDir)
+			e.Setenv("NOETL_ENCRYPTION_KEY", testkit.EncryptionKey)
 			return nil
 		},
 	})

@@ -31,8 +31,11 @@ type serverCommand struct {
 	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
 	stallFlags
 	publicationFlags
+	resultFlags
 	observationFlags
+	secretFlags
 	shardFlags
+	outboundFlags
 }
 
 // Run serves until the process is told to stop, then drains.
@@ -73,6 +76,22 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	own, err := envSecrets()
+	if err != nil {
+		return err
+	}
+	secrets, err := c.secretFlags.options()
+	if err != nil {
+		return err
+	}
+	outbound, err := c.outboundFlags.options()
+	if err != nil {
+		return err
+	}
+	results, err := c.resultFlags.options()
+	if err != nil {
+		return err
+	}
 	databases, err := c.postgres()
 	if err != nil {
 		return err
@@ -86,7 +105,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, Postgres: databases, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
 		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
-		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: serverLog(env, c.Verbose),
+		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, Results: results, Outbound: outbound, Secrets: secrets, EnvSecrets: own, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: serverLog(env, c.Verbose),
 	})
 	if err != nil {
 		return err

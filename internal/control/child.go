@@ -33,6 +33,7 @@ func (ps *pass) followUp() {
 	if parent := ps.state.Parent(); ps.state.Final() && parent.Command != "" && parent.Request.Wait {
 		ps.p.send(ps.childEnded(parent))
 	}
+	ps.forgetSecrets()
 }
 
 // startChild starts an execution that a parked command asked for, under the id

@@ -13,7 +13,7 @@ func (p *Plane) Verify(ctx context.Context, o VerifyOptions) (VerifyReport, erro
 		return VerifyReport{}, errProving()
 	}
 	defer p.proof.Unlock()
-	o.Store, o.Clock = p.store, p.o.Clock
+	o.Store, o.Clock, o.Results = p.store, p.o.Clock, p.results
 	return Verify(ctx, o)
 }
 

@@ -174,8 +174,9 @@ type startInput struct {
 	ticket
 	start    event.Event
 	live     *live
-	once     *once           // the key it starts under; nil without one
-	reuse    *engine.Harvest // what it takes over from another execution; nil when nothing
+	once     *once            // the key it starts under; nil without one
+	reuse    *engine.Harvest  // what it takes over from another execution; nil when nothing
+	lost     func(ref string) // told of results to be taken over that are gone
 	commands int
 	stored   bool // an earlier attempt was stored although the store did not say so
 }
@@ -193,7 +194,9 @@ func (in *startInput) apply(ctx context.Context, ps *pass) error {
 	}
 	ps.add(in.start)
 	if in.reuse != nil {
-		ps.takeOver(in.reuse)
+		if err := ps.takeOver(ctx, in.reuse, in.lost); err != nil {
+			return err
+		}
 	}
 	ps.decide = true
 	return nil

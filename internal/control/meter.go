@@ -13,6 +13,7 @@ var eventTypes = []event.Type{
 	event.StepEnter, event.StepExit, event.StepSkipped, event.StepFailed, event.LoopDone,
 	event.CommandIssued, event.CommandClaimed, event.CommandStarted, event.CommandCompleted, event.CommandFailed,
 	event.CommandCancelled, event.CommandReleased, event.CommandParked, event.CommandHeartbeat, event.CallDone, event.CallError,
+	event.SignalReceived,
 }
 
 // jobStates are the ends of a job that are counted by name.

@@ -205,7 +205,7 @@ func (ps *pass) attempt(ctx context.Context) error {
 }
 
 func (ps *pass) reset() {
-	ps.env = engine.Env{Now: ps.p.now(), NewID: ps.p.o.IDs}
+	ps.env = engine.Env{Now: ps.p.now(), NewID: ps.p.o.IDs, Fits: fitsForm}
 	ps.began = ps.state.Seq()
 	ps.decide, ps.reported, ps.handed, ps.spared, ps.issued = false, false, 0, 0, 0
 	ps.events, ps.changed, ps.seen, ps.plan = nil, nil, nil, engine.Plan{}

@@ -20,6 +20,7 @@ import (
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/obs"
+	"github.com/noetl/noetl-go/internal/result"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -55,6 +56,9 @@ type Options struct {
 	Errands         int           // 8 messages between executions under way at a time
 	Outbox          OutboxOptions // whether and by whom events are published
 	Stall           StallOptions  // what becomes of executions that do not get on
+	Results         ResultOptions // where large values are kept, and how long
+
+	Secrets *SecretOptions // nil keeps no credentials
 }
 
 func (o Options) withDefaults() Options {
@@ -77,6 +81,7 @@ func (o Options) withDefaults() Options {
 	o.MailboxLimit = orDefault(o.MailboxLimit, 4096)
 	o.Errands = orDefault(o.Errands, 8)
 	o.Outbox = o.Outbox.withDefaults()
+	o.Results.Grace = orDefault(o.Results.Grace, day)
 	return o
 }
 
@@ -126,6 +131,7 @@ type Plane struct {
 	alarms   *alarms
 	errands  chan errand
 	values   *lru[string, json.RawMessage]
+	results  *result.Service
 	repeats  *lru[event.ID, repeat] // announcements of waiting commands so far
 	nudges   *lru[event.ID, repeat] // recovery looks at silent executions so far
 	watchers watchers
@@ -137,6 +143,7 @@ type Plane struct {
 	stalled  endedStalls
 	busy     *shortLived[map[string]bool] // pools whose workers run something
 	awake    atomic.Int64                 // since when silence is watched, in Unix nanoseconds
+	keyed    *lru[event.ID, struct{}]     // executions for which secrets are kept
 	proof    sync.Mutex                   // held while the store is checked or rebuilt
 }
 
@@ -163,6 +170,10 @@ func New(o Options) (*Plane, error) {
 		alarms:    newAlarms(),
 		errands:   make(chan errand, errandQueue),
 		values:    newLRU[string, json.RawMessage](valuesKept),
+		keyed:     newLRU[event.ID, struct{}](o.CacheExecutions),
+	}
+	if p.results, err = p.openResults(); err != nil {
+		return nil, err
 	}
 	p.work, p.stopWork = context.WithCancel(context.Background())
 	if p.metrics = o.Metrics; p.metrics == nil {
@@ -194,6 +205,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	sweeps.Go(func() { p.sweepStalled(ctx) })
 	sweeps.Go(func() { p.ring(ctx) })
 	sweeps.Go(func() { p.maintain(ctx) })
+	sweeps.Go(func() { p.sweepResults(ctx) })
 	stop := make(chan struct{})
 	relaying, stopRelay := context.WithCancel(context.Background())
 	defer stopRelay()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,12 @@ func (p *Plane) Enlist(ctx context.Context, r event.Registration) (event.Registe
 	if err := checkRegistration(&r); err != nil {
 		return event.Registered{}, err
 	}
+	if err := p.checkKey(ctx, &r); err != nil {
+		return event.Registered{}, err
+	}
+	if err := p.succeed(ctx, &r); err != nil {
+		return event.Registered{}, err
+	}
 	now := p.now()
 	row, err := p.store.PutRuntime(ctx, store.Runtime{
 		RuntimeID: p.o.IDs(), Name: r.Name, Kind: r.Kind, URI: r.URI, Status: r.Status, Labels: r.Labels,
@@ -52,6 +59,50 @@ func (p *Plane) Enlist(ctx context.Context, r event.Registration) (event.Registe
 	}
 	p.forget(ctx, now)
 	return registered(row, now), nil
+}
+
+// succeed ends the leases of a worker's predecessor: another process that had
+// its name and did not leave in good order. What that one ran nobody runs now,
+// so it need not wait until the leases have run out. A worker that registers
+// after it has begun to work says that it resumes; its leases are its own.
+func (p *Plane) succeed(ctx context.Context, r *event.Registration) error {
+	boot, resumed := bootOf(r.Runtime)
+	if r.Kind != event.KindWorkerPool || boot == "" || resumed {
+		return nil
+	}
+	row, err := p.store.Runtime(ctx, r.Kind, r.Name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return storeError("find registration", err)
+	}
+	if former, _ := bootOf(row.Runtime); former == "" || former == boot {
+		return nil
+	}
+	// A lease that ended just before now is found by whoever looks from now on.
+	n, err := p.store.RenewWorker(ctx, r.Name, time.Unix(0, 0), p.now().Add(-time.Millisecond))
+	if err != nil {
+		return storeError("end leases of the former worker", err)
+	}
+	if n > 0 {
+		p.log.Info("a worker was restarted; what it ran is given to others", "worker", r.Name, "commands", n)
+	}
+	return nil
+}
+
+// bootOf tells one run of a worker from the next: by the id it gives itself, or
+// by its key, which is made anew each time.
+func bootOf(runtime []byte) (id string, resumed bool) {
+	var said struct {
+		Boot    string `json:"boot_id"`
+		Key     string `json:"worker_public_key"`
+		Resumed bool   `json:"resumed"`
+	}
+	if len(runtime) == 0 || json.Unmarshal(runtime, &said) != nil {
+		return "", false
+	}
+	return cmp.Or(said.Boot, said.Key), said.Resumed
 }
 
 func checkRegistration(r *event.Registration) error {

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
+	"github.com/noetl/noetl-go/internal/store"
 )
 
 // RerunRequest says how an execution is run again.
@@ -49,7 +52,8 @@ func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (Execute
 	if in.Payload, err = was.workloadWith(r.Payload, ran, what); err != nil {
 		return ExecuteAnswer{}, err
 	}
-	input := &startInput{}
+	var lost []string
+	input := &startInput{lost: func(ref string) { lost = append(lost, ref) }}
 	if r.FromStep != "" {
 		if input.reuse, err = p.harvest(ctx, id, ran, what, r.FromStep); err != nil {
 			return ExecuteAnswer{}, err
@@ -57,7 +61,7 @@ func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (Execute
 	}
 	answer, err := p.begins(ctx, what.program, input, in)
 	if err == nil {
-		answer.Warnings = what.program.Undeclared(r.Payload)
+		answer.Warnings = append(what.program.Undeclared(r.Payload), gone(lost)...)
 	}
 	return answer, err
 }
@@ -195,9 +199,38 @@ func (p *Plane) harvest(ctx context.Context, id event.ID, ran, now *runnable, fr
 	return h, h.Check(now.program)
 }
 
-// takeOver puts into the log what a rerun reuses.
-func (ps *pass) takeOver(h *engine.Harvest) {
-	ps.events = append(ps.events, h.TakeOver(ps.live.program, ps.state, ps.env).Events...)
+// takeOver puts into the log what a rerun reuses. Values that are kept elsewhere
+// stay where they are, and are kept as long as this execution may need them;
+// lost is told of those that are gone.
+func (ps *pass) takeOver(ctx context.Context, h *engine.Harvest, lost func(ref string)) error {
+	events := h.TakeOver(ps.live.program, ps.state, ps.env).Events
+	ps.events = append(ps.events, events...)
+	for i := range events {
+		for _, r := range referencesOf(&events[i]) {
+			at, err := event.ParseResultRef(r.ref)
+			if err != nil || at.Execution == ps.id {
+				continue // not ours to keep
+			}
+			err = ps.p.store.PinResult(ctx, at.Execution, at.String(), ps.id)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				lost(at.String())
+			case err != nil:
+				return storeError("keep the result "+at.String(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// gone is what the answer to a rerun says of results that are not there any more.
+func gone(refs []string) []string {
+	slices.Sort(refs)
+	var out []string
+	for _, ref := range slices.Compact(refs) {
+		out = append(out, "the result "+ref+" that is reused was collected: a step that needs all of it will fail; run from an earlier step to make it again")
+	}
+	return out
 }
 
 func firstGiven(all ...json.RawMessage) json.RawMessage {

@@ -27,7 +27,10 @@ func (p *Plane) fetch(ctx context.Context, failed func(error)) scope.Fetch {
 		switch {
 		case err == nil && len(raw) <= valueKept:
 			p.values.put(ref.Ref, raw)
-		case err != nil && event.CodeOf(err) != event.NotFound && event.CodeOf(err) != event.Invalid:
+		case err == nil:
+		case event.CodeOf(err) == event.Limit:
+			p.log.Warn("a template asks for a value that is too large for it", "ref", ref.Ref, "error", err)
+		case event.CodeOf(err) != event.NotFound && event.CodeOf(err) != event.Invalid:
 			failed(err)
 		}
 		return raw

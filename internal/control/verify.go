@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/result"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -23,6 +24,7 @@ type VerifyOptions struct {
 	Execution   event.ID         // this one alone; 0 = all
 	Differences int              // how many a report lists; 0 = 100
 	Clock       func() time.Time // time.Now
+	Results     *result.Service  // how to read values outside of the database; nil = they are not read
 }
 
 // VerifyReport is what a check found: how much it looked at, and every place
@@ -39,6 +41,7 @@ type VerifyReport struct {
 	Results    int64            `json:"results"`    // values beside the log that were read and have the right checksum
 	References int64            `json:"references"` // places in events that refer to a value
 	External   int64            `json:"external"`   // of these, values kept outside the database, which are not read
+	Collected  int64            `json:"collected"`  // of these, values whose time to be kept was over
 	Children   int64            `json:"children"`   // executions that others waited for
 	Purged     int64            `json:"purged"`     // rows of ended commands that were cleaned away
 	Busy       int64            `json:"busy"`       // executions written to throughout the check, and not compared
@@ -61,6 +64,12 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifyReport, error) {
 	}
 	if o.Differences <= 0 {
 		o.Differences = verifyDifferences
+	}
+	if o.Results == nil {
+		var err error
+		if o.Results, err = result.New(result.Options{Store: o.Store, IDs: func() event.ID { return 0 }, Now: o.Clock}); err != nil {
+			return VerifyReport{}, err
+		}
 	}
 	v := &verifier{o: o, store: o.Store, compiled: newLRU[event.ID, string](verifyPage)}
 	v.report.GeneratedAt = o.Clock().UTC()

@@ -2,11 +2,15 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -66,19 +70,31 @@ func referencesOf(e *event.Event) []foundRef {
 // reusedReference finds where the whole of a reused result is. The result
 // itself, which stands beside that, is data.
 func reusedReference(e *event.Event, raw json.RawMessage) []foundRef {
+	type reference struct {
+		Ref string `json:"ref"`
+	}
 	var d struct {
 		Context struct {
 			About struct {
-				Ref struct {
-					Ref string `json:"ref"`
-				} `json:"ref"`
+				Ref  reference `json:"ref"`
+				Loop struct {
+					Refs map[string]reference `json:"refs"`
+				} `json:"loop"`
 			} `json:"about"`
 		} `json:"context"`
 	}
-	if json.Unmarshal(raw, &d) != nil || d.Context.About.Ref.Ref == "" {
+	if json.Unmarshal(raw, &d) != nil {
 		return nil
 	}
-	return []foundRef{{seq: e.Seq, ref: d.Context.About.Ref.Ref}}
+	var found []foundRef
+	about := &d.Context.About
+	for _, r := range append(slices.Collect(maps.Values(about.Loop.Refs)), about.Ref) {
+		if r.Ref != "" {
+			found = append(found, foundRef{seq: e.Seq, ref: r.Ref})
+		}
+	}
+	slices.SortFunc(found, func(a, b foundRef) int { return cmp.Compare(a.ref, b.ref) })
+	return found
 }
 
 // The layers of an event's payload, from the outside. Below the last one is
@@ -175,14 +191,41 @@ func (v *verifier) value(ctx context.Context, ref string) (want, got string, err
 	}
 	r, err := v.store.Result(ctx, at.Execution, at.String())
 	switch {
+	case errors.Is(err, store.ErrCollected):
+		v.report.Collected++
+		return "", "", nil
 	case errors.Is(err, store.ErrNotFound):
 		return "a stored value", "none", nil
 	case err != nil:
 		return "", "", storeError("read result", err)
+	case r.Key != "":
+		return v.elsewhere(ctx, &r)
 	}
 	sum := sha256.Sum256(r.Data)
 	if text := hex.EncodeToString(sum[:]); text != r.SHA256 {
 		return "the checksum " + r.SHA256, text, nil
+	}
+	v.report.Results++
+	return "", "", nil
+}
+
+// elsewhere reads a value that is not in its row; doing so compares the
+// checksum. Values in tiers the caller has no access to are only counted.
+func (v *verifier) elsewhere(ctx context.Context, r *store.Result) (want, got string, err error) {
+	if v.o.Results == nil || !v.o.Results.Has(r.Tier) {
+		v.report.External++
+		return "", "", nil
+	}
+	body, err := v.o.Results.OpenRow(ctx, r, 0, 0)
+	if err == nil {
+		_, err = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", "", ctx.Err()
+	case err != nil:
+		return "a value in " + r.Tier + " with the checksum " + r.SHA256, err.Error(), nil
 	}
 	v.report.Results++
 	return "", "", nil

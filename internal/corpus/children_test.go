@@ -1,12 +1,16 @@
 package corpus_test
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // childWant is an execution that an entry starts.
 type childWant struct {
 	Path     string         `yaml:"path"` // in its own metadata, whatever the task calls it
 	Workload map[string]any `yaml:"workload"`
 	Status   string         `yaml:"status"`
+	Count    int            `yaml:"count"` // of such executions; 0 = one
 }
 
 type childRun struct {
@@ -19,10 +23,14 @@ func compareChildren(want *expectation, h *history) string {
 	if want.Children == nil {
 		return ""
 	}
-	if len(h.children) != len(want.Children) {
-		return fmt.Sprintf("child_executions: want %d, got %d", len(want.Children), len(h.children))
+	var all []childWant
+	for _, w := range want.Children {
+		all = append(all, slices.Repeat([]childWant{w}, max(w.Count, 1))...)
 	}
-	for i, w := range want.Children {
+	if len(h.children) != len(all) {
+		return fmt.Sprintf("child_executions: want %d, got %d", len(all), len(h.children))
+	}
+	for i, w := range all {
 		got, at := h.children[i], fmt.Sprintf("child_executions[%d]", i)
 		if got.path != w.Path || got.status != w.Status {
 			return fmt.Sprintf("%s: want %s of %s, got %s of %s", at, w.Status, w.Path, got.status, got.path)

@@ -13,6 +13,7 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/testkit/testapi"
 )
 
 // Statuses of entries that are not those of an execution.
@@ -29,6 +30,8 @@ type history struct {
 	steps    map[string]engine.StepOutcome
 	playbook *playbook.Playbook // nil when it was refused
 	children []childRun
+	tables   map[string]tableRows // by query
+	requests []testapi.Request
 }
 
 // entered are the steps in the order in which they were entered.
@@ -42,18 +45,22 @@ func (h *history) entered() (names []string) {
 }
 
 // compare returns the first difference between what happened and what should
-// have, or "". An uncertain entry may also end in one of its alternatives.
-func compare(e *entry, h *history) string {
-	diff := compareOne(&e.Expect, h)
+// have, or "". An uncertain entry may also end in one of its alternatives; then
+// what kept it from the stated outcome is returned too.
+func compare(e *entry, h *history) (diff, instead string) {
+	diff = compareOne(&e.Expect, h)
 	if diff == "" || !e.Uncertain {
-		return diff
+		return diff, ""
 	}
+	all := diff
 	for i := range e.Alternatives {
-		if compareOne(&e.Alternatives[i], h) == "" {
-			return ""
+		other := compareOne(&e.Alternatives[i], h)
+		if other == "" {
+			return "", diff
 		}
+		all += "; or " + other
 	}
-	return diff
+	return all, ""
 }
 
 func compareOne(want *expectation, h *history) string {
@@ -68,7 +75,7 @@ func compareOne(want *expectation, h *history) string {
 	}
 	for _, check := range []func(*expectation, *history) string{
 		compareSteps, compareOrder, compareFailed, compareResults, compareLoops, compareStdout,
-		compareChildren,
+		compareChildren, compareTables, compareRequests,
 	} {
 		if diff := check(want, h); diff != "" {
 			return diff
@@ -78,10 +85,11 @@ func compareOne(want *expectation, h *history) string {
 }
 
 // compareOther looks at an ending that is acceptable but not the one
-// described: the execution must have gone a part of the way.
+// described: the execution must have gone a part of the way, and what it leaves in
+// tables holds all the same.
 func compareOther(want *expectation, h *history) string {
-	if want.Steps == nil {
-		return ""
+	if diff := compareTables(want, h); diff != "" || want.Steps == nil {
+		return diff
 	}
 	got := h.entered()
 	if len(got) > len(*want.Steps) || !slices.EqualFunc((*want.Steps)[:len(got)], got, isOneOf) {
@@ -94,7 +102,7 @@ func compareOther(want *expectation, h *history) string {
 func isOneOf(want, got string) bool { return slices.Contains(strings.Split(want, "|"), got) }
 
 func compareSteps(want *expectation, h *history) string {
-	got := h.entered()
+	got := slices.DeleteFunc(h.entered(), func(name string) bool { return slices.Contains(want.Optional, name) })
 	if want.Steps != nil {
 		wanted, sorted := slices.Clone(*want.Steps), slices.Clone(got)
 		if !want.OrderMatters {
@@ -105,7 +113,7 @@ func compareSteps(want *expectation, h *history) string {
 			return fmt.Sprintf("steps: want %v, got %v", *want.Steps, got)
 		}
 	}
-	for _, name := range want.NotExecuted {
+	for _, name := range slices.Concat(want.NotExecuted, want.AlsoNot) {
 		if slices.Contains(got, name) {
 			return fmt.Sprintf("steps: %s must not run, got %v", name, got)
 		}
@@ -208,27 +216,6 @@ func (h *history) result(name string) (v any, diff string) {
 		return nil, fmt.Sprintf("%s: its result is not JSON: %v", name, err)
 	}
 	return v, ""
-}
-
-func compareLoops(want *expectation, h *history) string {
-	for _, name := range slices.Sorted(maps.Keys(want.Loops)) {
-		loop := want.Loops[name]
-		got, diff := h.result(name)
-		if diff != "" {
-			return diff
-		}
-		list, _ := got.([]any)
-		if len(list) != loop.Iterations {
-			return fmt.Sprintf("%s: want %d iterations, got %s", name, loop.Iterations, brief(got))
-		}
-		if loop.Results == nil {
-			continue
-		}
-		if diff := partial(loop.Results, got, name); diff != "" {
-			return diff
-		}
-	}
-	return ""
 }
 
 // compareStdout looks for a text in what the step's commands reported.

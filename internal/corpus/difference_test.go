@@ -2,6 +2,7 @@ package corpus_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/testkit/testapi"
 )
 
 // sample is a run of a, then b and c beside each other, then d.
@@ -25,6 +27,8 @@ func sample() *history {
 			{Name: "b", Tasks: []*playbook.Task{{Label: "fetch"}, {Label: "save"}}},
 		}},
 	}
+	h.tables = map[string]tableRows{"select": {rows: [][]any{{1.0, `{"a": [1,2]}`, map[string]any{"k": true}}}}, "broken": {err: errors.New("no such table")}}
+	h.requests = []testapi.Request{{Path: "/p/1", Status: 200}, {Path: "/p/2", Status: 200}, {Path: "/q", Status: 500}}
 	h.children = []childRun{{path: "x", status: event.StatusCompleted, workload: map[string]any{"n": 1.0, "m": 2.0}}}
 	for i, line := range strings.Fields("step.enter:a command.completed:a step.enter:b step.enter:c " +
 		"command.completed:b command.completed:c step.enter:d command.completed:d") {
@@ -33,6 +37,7 @@ func sample() *history {
 			Seq: int64(i + 1), Type: event.Type(kind), NodeName: name, Result: json.RawMessage(`{"context":{"stdout":"from ` + name + `\n"}}`),
 		})
 	}
+	h.events = append(h.events, event.Event{Seq: 9, Type: event.LoopDone, NodeName: "c", Result: json.RawMessage(`{"context":{"iterations":2}}`)})
 	return h
 }
 
@@ -67,12 +72,26 @@ func TestCorpusComparisonFindsDifferences(t *testing.T) {
 		{"no entry of a task", `{results: {b: {ok: 3}}}`, "b.ok: want"},
 		{"a loop", `{loops: {c: {iterations: 2, results: [{i: 0}, {i: 1}]}}}`, ""},
 		{"another iteration", `{loops: {c: {iterations: 2, results: [{i: 0}, {i: 2}]}}}`, "c[1].i: want"},
-		{"more iterations", `{loops: {c: {iterations: 3}}}`, "want 3 iterations"},
+		{"another mode", `{loops: {c: {iterations: 2, mode: parallel}}}`, "want a parallel loop"},
+		{"more iterations", `{loops: {c: {iterations: 3}}}`, "want [3] iterations"},
+		{"a table", `{tables: [{sql: select, rows: [[1, '{"a":[1, 2]}', {k: true}]]}]}`, ""},
+		{"another cell", `{tables: [{sql: select, rows: [[1, '{"a":[1, 3]}', {k: true}]]}]}`, "row 1 column 2"},
+		{"another number of columns", `{tables: [{sql: select, rows: [[1]]}]}`, "want 1 columns"},
+		{"another number of rows", `{tables: [{sql: select, rows: []}]}`, "want 0 rows"},
+		{"a table that cannot be read", `{tables: [{sql: broken, rows: []}]}`, "no such table"},
+		{"a table counts for the other status too", `{status: {any_of: [FAILED, COMPLETED]}, tables: [{sql: broken, rows: []}]}`, "no such table"},
+		{"requests", `{http_requests: {/p/1: [200], '/p/*': 2 x 200, /r: []}}`, ""},
+		{"all requests", `{http_requests: {total: [200, 200, 500]}}`, ""},
+		{"more requests", `{http_requests: {'/p/*': 3 x 200}}`, "want [200 200 200]"},
+		{"requests in no known form", `{http_requests: {/q: many}}`, "not like"},
+		{"a step that may run", `{steps_executed: [a, b, d], optional_steps: [c], step_order_matters: true}`, ""},
+		{"a step that an alternative rules out", `{not_executed: [c]}`, "must not run"},
 		{"a printed text", `{stdout_contains: {a: from a}}`, ""},
 		{"a text that was not printed", `{stdout_contains: {a: from b}}`, "did not print"},
 		{"a child execution", `{child_executions: [{path: x, status: COMPLETED, workload: {n: 1}}]}`, ""},
 		{"a child with another input", `{child_executions: [{path: x, status: COMPLETED, workload: {n: 2}}]}`, "workload.n: want"},
 		{"another child", `{child_executions: [{path: y, status: COMPLETED}]}`, "want COMPLETED of y"},
+		{"more children of a kind", `{child_executions: [{path: x, count: 2, status: COMPLETED}]}`, "want 2, got 1"},
 		{"a missing child", `{child_executions: [{path: x}, {path: y}]}`, "want 2, got 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,11 +100,36 @@ func TestCorpusComparisonFindsDifferences(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(c.expect), &e.Expect); err != nil {
 				t.Fatal(err)
 			}
-			got := compare(e, sample())
+			got, _ := compare(e, sample())
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("difference %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestCorpusCountsEveryEntryOfALoop(t *testing.T) {
+	t.Parallel()
+	h := &history{status: event.StatusCompleted}
+	for _, line := range []string{
+		`step.enter {"mode":"cursor"}`, `frame.committed {"row_count":3}`, `loop.done {"iterations":3}`,
+		`step.enter {"mode":"cursor"}`, `frame.committed {"row_count":2}`, `frame.committed {"row_count":4}`, `loop.done {"iterations":6}`,
+	} {
+		kind, about, _ := strings.Cut(line, " ")
+		h.events = append(h.events, event.Event{Type: event.Type(kind), NodeName: "l", Result: json.RawMessage(`{"context":` + about + `}`)})
+	}
+	for text, want := range map[string]string{
+		`{loops: {l: {mode: cursor, rows: [3, 6], iterations: [3, 6]}}}`: "",
+		`{loops: {l: {rows: [3]}}}`:                                      "want [3] rows",
+		`{loops: {l: {iterations: 6}}}`:                                  "want [6] iterations",
+	} {
+		e := &entry{Expect: expectation{Status: statuses{event.StatusCompleted}}}
+		if err := yaml.Unmarshal([]byte(text), &e.Expect); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := compare(e, h); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: difference %q, want %q", text, got, want)
+		}
 	}
 }
 
@@ -95,11 +139,11 @@ func TestCorpusAlternativesCountForUncertainEntriesOnly(t *testing.T) {
 		Expect:       expectation{Status: statuses{rejected}},
 		Alternatives: []expectation{{Status: statuses{event.StatusCompleted}, Results: map[string]any{"a": map[string]any{"more": true}}}},
 	}
-	if compare(e, sample()) == "" {
+	if diff, _ := compare(e, sample()); diff == "" {
 		t.Error("a certain entry may not end in an alternative")
 	}
 	e.Uncertain = true
-	if diff := compare(e, sample()); diff != "" {
-		t.Errorf("an uncertain entry may: %s", diff)
+	if diff, instead := compare(e, sample()); diff != "" || instead == "" {
+		t.Errorf("an uncertain entry may: %q, %q", diff, instead)
 	}
 }

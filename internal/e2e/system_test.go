@@ -95,6 +95,9 @@ func (s *system) launch(env []string, port int, args ...string) *testkit.Process
 	if s.nats != "" {
 		all = append(all, "--nats-url", s.nats)
 	}
+	if s.dsn != "" || len(s.shards) > 0 {
+		env = append([]string{"NOETL_ENCRYPTION_KEY=" + testkit.EncryptionKey}, env...)
+	}
 	return testkit.Start(s.t, testkit.Command{Path: s.bin, Args: all, Env: env})
 }
 

@@ -60,6 +60,10 @@ func (s *State) Apply(e *event.Event) Effect {
 		s.applyRoute(e)
 	case event.CtxUpdated:
 		s.applyVars(resultOf[ctxDetail](e))
+	case event.SignalReceived:
+		return s.applySignal(e)
+	case event.SignalRefused:
+		return s.applyRefused(e)
 	case event.TimerSet:
 		return s.applyTimerSet(e)
 	case event.TimerFired:
@@ -141,6 +145,7 @@ func (s *State) applyTerminal(e *event.Event) {
 		s.errorText = metaOf[terminalMeta](e).Error
 	}
 	s.offers, s.unrouted, s.loops, s.parked = nil, nil, nil, nil
+	s.signals, s.signalled = nil, nil
 	for id := range s.timers {
 		drop(s, s.timers, id)
 	}

@@ -22,6 +22,8 @@ type callDetail struct {
 	Ref       *scope.Reference // where the whole of Data is kept
 	Park      *event.Park      // what the command waits for
 	Child     string           // the execution the news are about
+	Signal    string           // the signal.received whose data this is
+	Timer     string           // the timer.set whose end this is
 	Pending   bool             // the command is done with its worker and waits to be called back
 	Attempt   int              // from the event's meta
 	Took      time.Duration    // as the worker measured it
@@ -51,6 +53,10 @@ func readCall(raw json.RawMessage) *callDetail {
 			reference = v
 		case "child_execution_id":
 			d.Child = word(v)
+		case "signal_event_id":
+			d.Signal = word(v)
+		case "timer_event_id":
+			d.Timer = word(v)
 		case "pending_callback":
 			d.Pending = d.Pending || isTrue(v)
 		case "duration_ms":

@@ -206,19 +206,25 @@ func ChildNews(s *State, child Child, data, failure json.RawMessage, ref json.Ra
 	if c == nil || c.wait == nil || c.wait.child != child.ID {
 		return event.Event{}, false
 	}
+	return s.news(c, "child_execution_id", child.ID, data, failure, ref, env), true
+}
+
+// news is the event that tells a parked command how what it waits for came out:
+// data or a failure, and where from.
+func (s *State) news(c *Command, source string, from event.ID, data, failure, ref json.RawMessage, env Env) event.Event {
 	status, word := event.StatusCompleted, event.ToolSuccess
 	if len(failure) > 0 {
 		status, word = event.StatusFailed, event.ToolError
 	}
 	o := newObject()
 	o.value("command_id", c.ID)
-	o.value("child_execution_id", child.ID.String())
+	o.value(source, from.String())
 	o.value("status", word)
 	if len(failure) > 0 {
 		o.raw("error", failure)
 	} else {
 		inner := newObject()
-		inner.raw("data", data)
+		inner.raw("data", nonNil(data))
 		result := newObject()
 		result.value("status", word)
 		result.raw("context", inner.bytes())
@@ -231,5 +237,5 @@ func ChildNews(s *State, child Child, data, failure json.RawMessage, ref json.Ra
 	e.Error = errorText(failure)
 	e.Result = envelope(status, o.bytes())
 	e.Meta = emittedByOrchestrator
-	return e, true
+	return e
 }

@@ -12,6 +12,9 @@ type Env struct {
 	Now   time.Time
 	NewID func() event.ID
 	Lost  string // why a claim that is taken over was lost; lease_expired when empty
+	// Fits tells what is wrong with data that was sent for a form, a JSON Schema;
+	// nil = everything fits.
+	Fits func(form, data json.RawMessage) error
 }
 
 // Plan is a decision: the events to append, in order, and the commands they
@@ -61,6 +64,7 @@ func (d *decider) run() {
 	}
 	for {
 		d.arrangeParked()
+		d.handSignals()
 		d.fireTimers()
 		d.settle()
 		if n, ok := d.finalStep(); ok {

@@ -55,6 +55,12 @@ func (s *State) dump() string {
 			fmt.Fprintf(&b, "resumes %s %s %s\n", c.ID, c.resume.State, c.resume.Wake.Data)
 		}
 	}
+	for _, c := range s.signalled {
+		fmt.Fprintf(&b, "signalled %s %d\n", c.ID, c.wait.signal.id)
+	}
+	for _, g := range s.signals {
+		fmt.Fprintf(&b, "signal %d %s\n", g.id, encode(&g.sent))
+	}
 	for _, c := range s.parked {
 		fmt.Fprintf(&b, "parked %s\n", c.ID)
 	}

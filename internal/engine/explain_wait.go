@@ -72,6 +72,9 @@ func (x explainer) parked(c *Command, w *event.Wait) {
 			verb = "ends"
 		}
 		w.What = fmt.Sprintf("execution %s of playbook %s %s", c.wait.child, park.Child.Path, verb)
+	case park.Signal != nil:
+		w.For, w.Name, w.What = "signal", park.Signal.Name, "somebody sends the signal "+park.Signal.Name
+		w.Message, w.Form = park.Signal.Message, park.Signal.Form
 	case park.Callback == "":
 		w.For, w.What = "timer", "its pause is over"
 	default:

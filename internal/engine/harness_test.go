@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -56,7 +57,17 @@ func (h *host) lend(s *State) *State {
 }
 
 func (h *host) env() Env {
-	return Env{Now: h.now, NewID: func() event.ID { h.ids++; return h.ids }}
+	return Env{Now: h.now, NewID: func() event.ID { h.ids++; return h.ids }, Fits: fits}
+}
+
+// fits stands for a check against a JSON Schema: the form names the one member
+// that what is sent must have.
+func fits(form, data json.RawMessage) error {
+	var want string
+	if json.Unmarshal(form, &want) != nil || !bytes.Contains(data, []byte(want)) {
+		return fmt.Errorf("%s is missing", form)
+	}
+	return nil
 }
 
 func (h *host) start(payload string) error {
@@ -155,7 +166,7 @@ func (h *host) verify() {
 				return 1 << 40
 			}
 			return recorded[next-1].EventID
-		}})
+		}, Fits: fits})
 		if diff := cmp.Diff(lines(recorded), lines(plan.Events)); diff != "" {
 			h.t.Fatalf("the decision after event %d differs when replayed (-live +replayed):\n%s", p.from, diff)
 		}

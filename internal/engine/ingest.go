@@ -48,6 +48,7 @@ var decisions = map[event.Type]bool{
 	event.NextEvaluated: true, event.CtxUpdated: true, event.CommandIssued: true,
 	event.CommandReleased: true, event.LoopDone: true, event.TimerSet: true, event.TimerFired: true, event.ChildIssued: true,
 	event.FrameCommitted: true, event.StepReused: true, event.RerunPrepared: true,
+	event.SignalReceived: true, event.SignalRefused: true,
 }
 
 // stepNotes are types that workers of other makes send beside their command's
@@ -65,6 +66,7 @@ type incomingMeta struct {
 	CommandID string `json:"command_id"`
 	Attempt   int    `json:"attempt"`
 	Pending   bool   `json:"pending_callback"`
+	Index     *int   `json:"iteration_index"` // of the command, from callers who do not know it
 }
 
 // fillPayload sets result, meta, command id and what the fold will read.
@@ -90,7 +92,7 @@ func fillPayload(e *event.Event, s *State, in event.Incoming) error {
 	e.Result = resultEnvelope(e.Status, in)
 	e.Meta = noteMeta(in)
 	if e.CommandID = firstOf(m.CommandID, d.CommandID); e.CommandID == "" && in.Type.Canonical() == event.CallDone {
-		e.CommandID = s.waitingAt(in.Step)
+		e.CommandID = s.waitingAt(in.Step, callerOf(d, m))
 	}
 	e.Duration = d.Took
 	if raw := d.Error; len(raw) > 0 {

@@ -13,6 +13,7 @@ type waiting struct {
 	since    time.Time
 	timer    event.ID // of its timer.set
 	child    event.ID // the execution it asked for
+	signal   *signal  // what came for it and is not handed over yet
 	arranged bool     // the timer is set, or the child is issued
 	marked   bool     // a worker of another make parked it, which may be the one that calls back
 }
@@ -37,10 +38,11 @@ func (s *State) park(c *Command, park event.Park, e *event.Event) Effect {
 	c.wait = &waiting{park: park, since: e.CreatedAt, marked: e.Type.Canonical() != event.CommandParked}
 	called := c.called
 	c.data, c.ref, c.errRaw, c.called = nil, nil, nil, nil
-	if park.Callback == "" || park.Child != nil {
+	if park.Child != nil || park.Delay > 0 || park.Callback == "" && park.Signal == nil {
 		s.parked = with(s.parked, c)
 	}
 	s.trimPending()
+	s.takeKept(c)
 	if called != nil && park.Callback != "" {
 		return s.applyWake(c, called)
 	}
@@ -68,6 +70,9 @@ func (s *State) unpark(c *Command) {
 	}
 	if !c.wait.arranged {
 		s.parked = without(s.parked, c)
+	}
+	if c.wait.signal != nil {
+		s.signalled = without(s.signalled, c)
 	}
 	c.wait = nil
 }
@@ -115,22 +120,34 @@ func (w *waiting) heeds(d *callDetail, e *event.Event) bool {
 		return false
 	case w.park.Child != nil:
 		return w.child != 0 && d.Child == w.child.String()
+	case d.Signal != "":
+		return w.signal != nil && d.Signal == w.signal.id.String()
+	case d.Timer != "":
+		return w.timer != 0 && d.Timer == w.timer.String()
 	}
 	return w.park.Callback != ""
 }
 
 // waitingAt is the command of a step that waits to be called back, or is about
-// to, for callers who know the step alone; "" when there is none or several.
-func (s *State) waitingAt(step string) string {
-	var waiting, held []string
+// to, for callers who do not know it; "" when there is none or several. One that
+// waits for the caller's very job comes first, one that waits for another job is
+// not meant.
+func (s *State) waitingAt(step string, by caller) string {
+	var named, waiting, held []string
 	for _, c := range s.open {
 		switch {
-		case c.Step != step:
+		case c.Step != step || by.index != nil && *by.index != c.Index:
 		case c.wait == nil && c.Worker != "":
 			held = append(held, c.ID)
-		case c.wait != nil && c.wait.park.Child == nil && c.wait.park.Callback != "":
+		case c.wait == nil || c.wait.park.Child != nil || c.wait.park.Callback == "":
+		case by.isNamed(c.wait.park.Callback):
+			named = append(named, c.ID)
+		case !by.isAnother(c.wait.park.Callback):
 			waiting = append(waiting, c.ID)
 		}
+	}
+	if len(named) > 0 {
+		waiting = named
 	}
 	switch {
 	case len(waiting) == 1:

@@ -89,7 +89,7 @@ func CompileWith(p *playbook.Playbook, l Limits) (*Program, error) {
 // prepare fills in what a cursor loop and the result's fate need.
 func (n *node) prepare() error {
 	if o := n.step.Output; o != nil {
-		n.output = &event.Output{InlineMax: o.InlineMax}
+		n.output = &event.Output{InlineMax: o.InlineMax, Store: o.Store, Scope: o.Scope, TTL: o.TTL}
 		for _, sel := range o.Select {
 			n.output.Select = append(n.output.Select, event.Selection{Path: sel.Path, As: sel.As})
 		}

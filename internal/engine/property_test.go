@@ -54,6 +54,10 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 		return
 	}
 	c := open[rapid.IntRange(0, len(open)-1).Draw(rt, "command")]
+	if rapid.IntRange(0, 14).Draw(rt, "sends") == 0 {
+		h.randomSignal(rt, rapid.SampledFrom([]string{"go", "yes", "other"}).Draw(rt, "signal"), c)
+		return
+	}
 	if c.wait != nil {
 		h.randomNews(rt, past, c)
 		return
@@ -65,6 +69,13 @@ func (h *host) randomEvent(rt *rapid.T, past map[string]event.Event) {
 			`{"resume": {"at": 1}}`,
 			`{"callback": "x"}`,
 			`{"callback": "x", "resume": {"at": 2}}`,
+			`{"callback": "x", "delay_seconds": 5, "resume": {"at": 2}}`,
+			`{"delay_seconds": 4, "elapsed": {"data": {"n": 2}}}`,
+			`{"delay_seconds": 4, "elapsed": {"error": {"kind": "timeout", "message": "late"}}, "resume": {"at": 4}}`,
+			`{"signal": {"name": "go"}}`,
+			`{"signal": {"name": "go", "form": "n"}, "resume": {"at": 5}}`,
+			`{"signal": {"name": "yes", "approve": "fail"}, "delay_seconds": 6, "elapsed": {"error": {"message": "nobody answered"}}}`,
+			`{"signal": {"name": "yes", "approve": "continue"}, "delay_seconds": 6, "resume": {"at": 6}}`,
 			`{"child": {"path": "sub", "wait": true}}`,
 			`{"child": {"path": "sub", "wait": true, "timeout_seconds": 9}}`,
 			`{"child": {"path": "sub"}, "resume": {"at": 3}}`,
@@ -122,6 +133,8 @@ func (h *host) randomNews(rt *rapid.T, past map[string]event.Event, c *Command) 
 		if e, ok := ChildNews(h.state, Child{ID: c.wait.child, Command: c.ID}, json.RawMessage(`{"n":1,"rows":[1]}`), failure, nil, h.env()); ok {
 			h.end(past, c, e)
 		}
+	case c.wait.park.Signal != nil && (c.wait.timer == 0 || rapid.Bool().Draw(rt, "sent in time")):
+		h.randomSignal(rt, c.wait.park.Signal.Name, c)
 	case c.wait.park.Callback == "":
 		h.now = h.state.timers[c.wait.timer].at
 		h.input()
@@ -134,6 +147,24 @@ func (h *host) randomNews(rt *rapid.T, past map[string]event.Event, c *Command) 
 			rt.Fatal(err)
 		}
 		h.end(past, c, e)
+	}
+}
+
+// randomSignal sends a signal, now and then for one step or iteration only, and
+// now and then twice.
+func (h *host) randomSignal(rt *rapid.T, name string, c *Command) {
+	sent := event.SentSignal{Name: name, By: "somebody", Data: json.RawMessage(rapid.SampledFrom([]string{
+		`{"approved":true,"n":1}`, `{"approved":false,"comment":"no"}`, `null`, `{"n":2}`,
+	}).Draw(rt, "sent"))}
+	if rapid.Bool().Draw(rt, "step only") {
+		sent.Step = c.Step
+	}
+	if c.Index >= 0 && rapid.Bool().Draw(rt, "iteration only") {
+		sent.Index = &c.Index
+	}
+	for range rapid.IntRange(1, 2).Draw(rt, "times") {
+		env := h.env()
+		h.input(Received(h.state, sent, env.NewID(), env))
 	}
 }
 

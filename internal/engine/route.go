@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -249,6 +250,7 @@ func (d *decider) update(step string, detail *ctxDetail, cause event.ID) {
 	if len(detail.Values) == 0 {
 		return
 	}
+	d.nest(detail)
 	for _, k := range sortedKeys(detail.Values) {
 		if v := detail.Values[k]; len(v) > valueInline {
 			if detail.Refs == nil {
@@ -259,6 +261,51 @@ func (d *decider) update(step string, detail *ctxDetail, cause event.ID) {
 		}
 	}
 	d.step(event.CtxUpdated, step, event.StatusContext, detail, cause)
+}
+
+// nest turns a.b.c into a variable a that has such a part, beside the parts it
+// has.
+func (d *decider) nest(detail *ctxDetail) {
+	for _, k := range sortedKeys(detail.Values) {
+		head, path, dotted := strings.Cut(k, ".")
+		if !dotted || head == "" {
+			continue
+		}
+		var whole any
+		if v, set := detail.Values[head]; set {
+			whole, _ = jinja.FromJSON(v)
+		} else {
+			whole, _ = names{s: d.s}.Lookup(head)
+		}
+		part, err := jinja.FromJSON(detail.Values[k])
+		if err != nil {
+			continue
+		}
+		if b, err := jinja.ToJSON(within(whole, path, part)); err == nil {
+			detail.Values[head] = b
+			delete(detail.Values, k)
+		}
+	}
+}
+
+// within is a copy of whole with part at a path; what is no map gives way.
+func within(whole any, path string, part any) any {
+	if w, ok := whole.(jinja.Wrapper); ok {
+		whole = w.Unwrap()
+	}
+	d, ok := whole.(*jinja.Dict)
+	if ok {
+		d = d.Clone()
+	} else {
+		d = jinja.NewDict(1)
+	}
+	head, rest, deeper := strings.Cut(path, ".")
+	if deeper {
+		inner, _ := d.Get(head)
+		part = within(inner, rest, part)
+	}
+	d.Set(head, part)
+	return d
 }
 
 // commandUpdates adds the variables that a command's policy rules and task

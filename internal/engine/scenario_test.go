@@ -28,6 +28,8 @@ import (
 //	release STEP        its worker gives a command back
 //	report STEP type=T [worker=W] [json]   an event as workers of other makes send it
 //	call STEP [json]    somebody who knows the step alone calls back
+//	signal NAME [step=S] [index=N] [by=B] [json]   somebody sends a signal to the execution
+//	waits               what commands wait for that comes from outside
 //	pending             the commands nobody has claimed, oldest first
 //	tick DURATION       time passes
 //	park STEP [index=N] json        a worker gives a command back to wait; the JSON is what for
@@ -107,6 +109,15 @@ func (s *story) tell(d *datadriven.TestData) string {
 			return "refused: " + err.Error()
 		}
 		return join(h.input(e))
+	case "signal":
+		return s.signal(d)
+	case "waits":
+		var b strings.Builder
+		for _, w := range h.state.OutsideWaits() {
+			fmt.Fprintf(&b, "%s\n", encode(w))
+		}
+		fmt.Fprintf(&b, "kept %d\n", h.state.KeptSignals())
+		return b.String()
 	case "report":
 		return s.foreign(d)
 	case "pending":
@@ -174,6 +185,27 @@ func (s *story) tell(d *datadriven.TestData) string {
 func (s *story) report(e event.Event) string {
 	s.last = e
 	return join(s.h.input(e))
+}
+
+// signal sends something to the execution.
+func (s *story) signal(d *datadriven.TestData) string {
+	sent := event.SentSignal{Name: d.CmdArgs[0].Key, Data: data(d)}
+	for _, a := range d.CmdArgs[1:] {
+		switch a.Key {
+		case "step":
+			sent.Step = a.Vals[0]
+		case "by":
+			sent.By = a.Vals[0]
+		case "index":
+			n, err := strconv.Atoi(a.Vals[0])
+			if err != nil {
+				s.h.t.Fatalf("%s: %v", d.Pos, err)
+			}
+			sent.Index = &n
+		}
+	}
+	env := s.h.env()
+	return join(s.h.input(Received(s.h.state, sent, env.NewID(), env)))
 }
 
 // foreign feeds an event whose payload is given word for word, plus the id of

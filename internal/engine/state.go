@@ -60,6 +60,8 @@ type head struct {
 	unrouted  []*run     // ended runs whose arcs were not evaluated, by end
 	offers    []offer    // tokens waiting at their target, by arrival
 	parked    []*Command // parked commands whose timer or child is not arranged yet
+	signals   []*signal  // sent before anybody waited for them, oldest first
+	signalled []*Command // parked commands for which a signal came that is not handed over yet
 	pending   []queued   // unclaimed commands, oldest first, from pendingAt on
 	pendingAt int
 	turn      int64      // of the command that was queued last

@@ -86,7 +86,7 @@ func (s *State) applyTimerFired(e *event.Event) Effect {
 		return Effect{}
 	}
 	c := s.commands[t.command]
-	if c == nil || c.wait == nil {
+	if c == nil || c.wait == nil || c.wait.park.Elapsed != nil { // what that brings is told in an event of its own
 		return Effect{}
 	}
 	s.wake(c, event.Wake{})
@@ -150,6 +150,11 @@ func (d *decider) fireTimers() {
 		case timerChild:
 			if c := d.s.commands[t.command]; c != nil && c.wait != nil {
 				d.giveUp(c, fmt.Sprintf("the child execution %s did not end in time", c.wait.child), cause)
+			}
+		case timerPause:
+			if c := d.s.commands[t.command]; c != nil && c.wait != nil && c.wait.park.Elapsed != nil {
+				w := c.wait.park.Elapsed
+				d.emit(d.s.news(c, "timer_event_id", t.id, w.Data, w.Error, nil, d.env))
 			}
 		case timerDeadline:
 			d.timeOutExecution(cause)

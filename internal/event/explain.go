@@ -24,12 +24,15 @@ type Explanation struct {
 
 // Wait is one thing that has to happen first.
 type Wait struct {
-	For   string    `json:"for"`  // join, admission, worker, running, max_in_flight, timer, child, callback
+	For   string    `json:"for"`  // join, admission, worker, running, max_in_flight, timer, child, callback, signal
 	What  string    `json:"what"` // in words
 	Name  string    `json:"name,omitempty"`
 	Index *int      `json:"index,omitempty"` // of the iteration
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+
+	Message string          `json:"message,omitempty"` // what the sender of a signal is asked for
+	Form    json.RawMessage `json:"form,omitempty"`    // JSON Schema of what may be sent
 }
 
 // RoutedArc is an arc and what became of it.

@@ -5,6 +5,9 @@ package event
 type Output struct {
 	Select    []Selection `json:"select,omitempty"`
 	InlineMax int         `json:"inline_max_bytes,omitempty"` // 0 = the worker's own limit
+	Store     string      `json:"store,omitempty"`            // where a large result is kept, see ResultOptions
+	Scope     string      `json:"scope,omitempty"`
+	TTL       string      `json:"ttl,omitempty"`
 }
 
 // Selection is one part of a result: the value at Path, known as As.

@@ -1,6 +1,9 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Park says what a command waits for while it holds no worker. It is reported
 // with command.parked, under the payload's key "park". A command that is woken
@@ -8,6 +11,7 @@ import "encoding/json"
 // its result.
 type Park struct {
 	Delay    float64         `json:"delay_seconds,omitempty"` // wait this long; meant when nothing else is given
+	Elapsed  *Wake           `json:"elapsed,omitempty"`       // what the end of Delay brings; nil = nothing but time passed
 	Child    *ChildRequest   `json:"child,omitempty"`         // run another playbook
 	Callback string          `json:"callback,omitempty"`      // wait to be called back; says by whom. With Delay, whichever comes first
 	Signal   *Signal         `json:"signal,omitempty"`        // wait for a person or a program to send this. With Delay, whichever comes first
@@ -19,6 +23,38 @@ type Signal struct {
 	Name    string          `json:"name"`
 	Message string          `json:"message,omitempty"` // what the sender is asked for
 	Form    json.RawMessage `json:"form,omitempty"`    // JSON Schema of what may be sent; none = anything
+	Approve string          `json:"approve,omitempty"` // RejectFails or RejectGoesOn when it asks for a yes or a no
+}
+
+// What a no means to a command that asks for an approval. Yes is said with
+// "approved": true in what is sent.
+const (
+	RejectFails  = "fail"     // the command fails
+	RejectGoesOn = "continue" // the command is told
+)
+
+// SentSignal is the payload of signal.received.
+type SentSignal struct {
+	Name  string          `json:"name"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	By    string          `json:"by,omitempty"`    // who sent it
+	Step  string          `json:"step,omitempty"`  // meant for this step only
+	Index *int            `json:"index,omitempty"` // meant for this iteration only
+	Key   string          `json:"key,omitempty"`   // what is sent under one key is sent once
+}
+
+// SignalWait is a command that waits for somebody outside, or for time to pass.
+type SignalWait struct {
+	Step      string          `json:"step"`
+	CommandID string          `json:"command_id"`
+	For       string          `json:"for"` // signal, callback or timer
+	Signal    string          `json:"signal,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Form      json.RawMessage `json:"form,omitempty"`
+	Approval  bool            `json:"approval,omitempty"` // it asks for a yes or a no
+	Index     *int            `json:"index,omitempty"`    // of the iteration
+	Since     time.Time       `json:"since,omitzero"`
+	Until     time.Time       `json:"until,omitzero"`
 }
 
 // ChildRequest asks the control plane to execute another playbook.

@@ -28,6 +28,9 @@ const (
 	TimerFired  Type = "timer.fired"
 	ChildIssued Type = "child.issued" // an execution that a command asked for
 
+	SignalReceived Type = "signal.received" // somebody sent something to the execution; see SentSignal
+	SignalRefused  Type = "signal.refused"  // one that was kept does not fit the command that waits for it
+
 	FrameCommitted Type = "frame.committed" // all rows of a cursor loop's frame have ended
 
 	CommandIssued    Type = "command.issued"
@@ -61,6 +64,9 @@ var aliases = map[Type]Type{
 	"action_done":          CallDone,
 	"action_completed":     CommandCompleted,
 	"action_failed":        CommandFailed,
+	"signal_received":      SignalReceived,
+	"signal.sent":          SignalReceived,
+	"signal_refused":       SignalRefused,
 }
 
 // Canonical is the present-day spelling of t; unknown types are themselves.
@@ -107,7 +113,7 @@ func (t Type) DerivedStatus() string {
 
 // endWords are the words of event types that tell of an end, and of which.
 var endWords = map[string]string{
-	"done": StatusCompleted, "exit": StatusCompleted, "completed": StatusCompleted, "committed": StatusCompleted,
+	"done": StatusCompleted, "exit": StatusCompleted, "completed": StatusCompleted, "committed": StatusCompleted, "received": StatusCompleted,
 	"error": StatusFailed, "failed": StatusFailed, "lettered": StatusFailed,
 	"cancelled": StatusCancelled, "canceled": StatusCancelled,
 	"abandoned": StatusAbandoned, "skipped": StatusSkipped,

@@ -73,6 +73,13 @@ func subscript(b *budget, v, key, missing any) (any, error) {
 		}
 		return attribute(b, v, name, missing)
 	}
+	if x, ok := v.(Indexer); ok {
+		if i, isInt := asIndex(k); isInt {
+			if item, known := x.Item(int(i)); known {
+				return norm(item)
+			}
+		}
+	}
 	n, err := base(v)
 	if err != nil {
 		return nil, err

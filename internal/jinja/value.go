@@ -25,6 +25,12 @@ type Object interface {
 	Attr(name string) (any, bool)
 }
 
+// Indexer is a Wrapper of a list that knows some of its items without the rest:
+// x[i] asks it first.
+type Indexer interface {
+	Item(i int) (v any, ok bool)
+}
+
 // Wrapper is an Object that otherwise behaves as the value it wraps: for
 // iteration, length, index, printing, JSON, truth and equality. An attribute
 // that Attr does not know is looked up in the wrapped value.

@@ -21,6 +21,8 @@ import (
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/failpoint"
 	"github.com/noetl/noetl-go/internal/obs"
+	"github.com/noetl/noetl-go/internal/secret"
+	"github.com/noetl/noetl-go/internal/secret/envelope"
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/worker"
@@ -47,6 +49,10 @@ type Options struct {
 	Stall       control.StallOptions // what becomes of executions that do not get on
 	Publication Publication          // of events to the outside
 	Observation Observation          // what the server shows of itself
+	Results     Results              // where large values are kept
+	Outbound    Outbound             // where the tools of the in-process worker connect to
+	Secrets     Secrets              // how credentials are kept
+	EnvSecrets  map[string]string    // secrets of the in-process worker by name; see EnvSecrets
 	// InternalToken opens the internal routes of the API; "" keeps them closed.
 	InternalToken string
 	StringIDs     bool // ids in answers about executions are strings, for browsers
@@ -64,6 +70,7 @@ type Node struct {
 	bus     bus.Bus
 	machine int
 	metrics *obs.Metrics
+	secrets *secret.Service
 
 	background []func(context.Context) error // run beside the control plane
 	cancel     context.CancelFunc
@@ -82,8 +89,22 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 			err = errors.Join(err, n.clean.close())
 		}
 	}()
+	var keys *envelope.Keys
+	if o.usesPostgres() { // without settings that fit nothing is touched
+		if _, err := o.postgresOptions(); err != nil {
+			return nil, err
+		}
+		if keys, err = o.encryptionKeys(); err != nil {
+			return nil, err
+		}
+	}
 	if err := n.openStore(ctx, o); err != nil {
 		return nil, err
+	}
+	if keys == nil { // the directory is ours now
+		if keys, err = o.encryptionKeys(); err != nil {
+			return nil, err
+		}
 	}
 	if err := n.openBus(ctx, o); err != nil {
 		return nil, err
@@ -104,11 +125,20 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	results, err := n.openResults(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	n.metrics = control.NewMetrics(o.Version)
+	n.openSecrets(o, keys, ids)
+	secrets, err := n.openKeychain(o, keys)
+	if err != nil {
+		return nil, err
+	}
 	if n.Plane, err = control.New(control.Options{
 		Metrics: n.metrics,
 		Store:   n.Store, Bus: n.bus, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
-		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv, Stall: o.Stall, Outbox: outbox,
+		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv, Stall: o.Stall, Outbox: outbox, Results: results, Secrets: secrets,
 	}); err != nil {
 		return nil, err
 	}
@@ -130,7 +160,7 @@ func (n *Node) run(o Options, ln net.Listener) error {
 		if srv, err = api.New(api.Options{
 			Metrics: n.metrics, DisableMetrics: o.Observation.DisableMetrics,
 			ShardIndex: o.Observation.ShardIndex, ShardCount: o.Observation.ShardCount,
-			Plane: n.Plane, Version: o.Version, Logger: o.Logger, InternalToken: o.InternalToken, AllowedHosts: allowedHosts(ln, o.PublicURL), StringIDs: o.StringIDs,
+			Logs: n.logs(), Plane: n.Plane, Version: o.Version, Logger: o.Logger, InternalToken: o.InternalToken, AllowedHosts: allowedHosts(ln, o.PublicURL), StringIDs: o.StringIDs, Secrets: n.secrets, Keychain: n.Plane,
 		}); err != nil {
 			return err
 		}

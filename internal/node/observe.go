@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -19,14 +20,14 @@ type Observation struct {
 }
 
 // registration is what a worker says of itself in the registry.
-func registration(pools []string, slots int, tools tool.Set, version string) event.Registration {
+func registration(pools []string, name string, slots int, tools tool.Set, version string) event.Registration {
 	host, _ := os.Hostname()
 	return event.Registration{
 		Status:       "ready",
 		Capacity:     slots,
-		Labels:       asJSON(map[string]any{"pool_name": pools[0], "pools": pools}),
+		Labels:       asJSON(map[string]any{"pool_name": cmp.Or(name, pools[0]), "pools": pools}),
 		Capabilities: asJSON(slices.Sorted(maps.Keys(tools))),
-		Runtime:      asJSON(map[string]any{"kind": "go", "version": version, "hostname": host, "pid": os.Getpid()}),
+		Runtime:      asJSON(map[string]any{"kind": "go", "version": version, "hostname": host, "pid": os.Getpid(), "boot_id": bootID()}),
 	}
 }
 

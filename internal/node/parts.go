@@ -117,21 +117,34 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 	if o.usesPostgres() {
 		id = fmt.Sprintf("server-%s-%d-%d", strings.ToLower(host), os.Getpid(), ids.Next())
 	}
-	tools := newToolbox(n.Plane)
+	local := o.Listen == "" && o.InProcess
+	dataDir := o.DataDir
+	if local {
+		dataDir = "" // it may be gone tomorrow
+	}
+	settings, err := readProcessOptions(dataDir, orDefaultInt(o.Slots, DefaultSlots()), local)
+	if err != nil {
+		return err
+	}
+	tools, err := newToolbox(n.Plane, settings, o.Outbound)
+	if err != nil {
+		return err
+	}
 	n.clean = append(n.clean, tools.close)
 	if o.Listen != "" { // a server lives long enough to be worth warming up
 		n.background = append(n.background, func(ctx context.Context) error { tools.warm(ctx, o.Logger); return nil })
 	}
-	var err error
 	o.Pools, o.Slots = orDefault(o.Pools, DefaultPools()), orDefaultInt(o.Slots, DefaultSlots())
 	var registry worker.Registry // only a server has somebody to show it to
 	if o.Listen != "" {
 		registry = n.Plane
 	}
+	metrics := workerMetrics(&n.metrics.Registry, tools.set, o.Version)
 	n.worker, err = worker.New(worker.Options{
-		ID: id, Pools: o.Pools, Slots: o.Slots, Registry: registry, Registration: registration(o.Pools, o.Slots, tools.set, o.Version),
-		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4,
-		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: n.Plane}),
+		Spool: o.spool(), Metrics: metrics,
+		ID: id, Pools: o.Pools, Slots: o.Slots, Registry: registry, Registration: registration(o.Pools, "", o.Slots, tools.set, o.Version),
+		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4, Output: n.output(o),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: meteredResults{n.Plane, metrics}, Secrets: n.Plane, EnvSecrets: o.EnvSecrets}),
 	})
 	if err != nil {
 		return err

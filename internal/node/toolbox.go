@@ -2,15 +2,25 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/noetl/noetl-go/internal/tool"
 	"github.com/noetl/noetl-go/internal/tool/artifact"
+	"github.com/noetl/noetl-go/internal/tool/container"
+	"github.com/noetl/noetl-go/internal/tool/duckdb"
 	"github.com/noetl/noetl-go/internal/tool/httptool"
+	"github.com/noetl/noetl-go/internal/tool/mcp"
+	"github.com/noetl/noetl-go/internal/tool/natstool"
 	"github.com/noetl/noetl-go/internal/tool/noop"
 	"github.com/noetl/noetl-go/internal/tool/playbooktool"
+	"github.com/noetl/noetl-go/internal/tool/postgres"
 	"github.com/noetl/noetl-go/internal/tool/python"
+	"github.com/noetl/noetl-go/internal/tool/script"
 	"github.com/noetl/noetl-go/internal/tool/shell"
+	"github.com/noetl/noetl-go/internal/tool/source"
+	"github.com/noetl/noetl-go/internal/tool/transfer"
+	"github.com/noetl/noetl-go/internal/tool/wait"
 )
 
 // toolbox is the set of tools this process can run.
@@ -22,25 +32,51 @@ type toolbox struct {
 
 // newToolbox makes the tools. A machine without python serves everything else:
 // only the steps that need it fail, and say so. Results are where stored data
-// is read from.
-func newToolbox(results artifact.Fetcher) *toolbox {
+// is read from; net bounds where tools connect to.
+func newToolbox(results artifact.Fetcher, o processOptions, net Outbound) (*toolbox, error) {
+	pool, err := net.open()
+	if err != nil {
+		return nil, err
+	}
 	t := &toolbox{}
-	web := httptool.New(httptool.Options{})
-	t.clean = append(t.clean, web.Close)
+	source.SetDefault(source.New(pool))
+	web := httptool.New(httptool.Options{Pool: pool, Timeout: net.RequestTimeout, MaxResponseBytes: net.MaxResponse, MaxDownloadBytes: net.MaxDownload})
+	servers := mcp.New(mcp.Options{Pool: pool})
+	t.clean = append(t.clean, web.Close, servers.Close)
+	sql := postgres.New(o.postgres)
+	t.clean = append(t.clean, sql.Close)
+	files := duckdb.NewFiles(o.duckdb)
+	rows := transfer.New(transfer.Options{Pool: pool, DuckDB: files, Scratch: files.Scratch()})
+	t.clean = append(t.clean, rows.Close)
+	streams := natstool.New()
+	t.clean = append(t.clean, streams.Close)
+	jobs, err := container.New(o.jobs)
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	t.clean = append(t.clean, jobs.Close)
 	t.set = tool.NewSet(
 		noop.New(),
 		web,
-		shell.New(),
-		t.python(),
+		servers,
+		shell.New(o.shell),
+		t.python(o.python),
 		playbooktool.New(),
+		wait.New(),
+		sql,
+		duckdb.New(files),
+		rows,
+		streams,
+		jobs,
+		script.New(jobs),
 		artifact.New(results),
 		artifact.NewFetch(results),
 	)
-	return t
+	return t, nil
 }
 
-func (t *toolbox) python() tool.Tool {
-	py, err := python.New(python.Options{})
+func (t *toolbox) python(o python.Options) tool.Tool {
+	py, err := python.New(o)
 	if err != nil {
 		return tool.Unavailable("python", err)
 	}

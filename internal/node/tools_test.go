@@ -8,7 +8,10 @@ import (
 
 func TestEveryToolOfAWorkerHasASchema(t *testing.T) {
 	t.Parallel()
-	tools := newToolbox(nil)
+	tools, err := newToolbox(nil, processOptions{}, Outbound{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = tools.close() })
 	if len(tools.set) < 4 {
 		t.Fatalf("a worker has %d tools, there are more", len(tools.set))

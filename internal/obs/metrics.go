@@ -68,6 +68,10 @@ type Metrics struct {
 	OutboxSent     Counter
 	OutboxTaken    Counter
 	Workers        Gauge
+
+	SecretsReleased    Counter // operation
+	SecretsDenied      Counter // operation
+	SecretAuditDropped Counter
 }
 
 // New makes the metrics of a server, all at zero.
@@ -106,8 +110,24 @@ func New(v Vocabulary) *Metrics {
 	m.OutboxSent = m.Counter("noetl_outbox_published_total", "Events this server has published.")
 	m.OutboxTaken = m.Counter("noetl_outbox_reclaimed_total", "Events taken over from a publisher that did not report.")
 	m.Workers = m.Gauge("noetl_workers", "Registered workers that have been heard of lately.")
+	operations := Label{Name: "operation", Values: []string{"get_credential", "get_sealed", "resolve_keychain", "check"}, Open: true}
+	m.SecretsReleased = m.Counter("noetl_secret_released_total", "Secrets that were handed out.", operations)
+	m.SecretsDenied = m.Counter("noetl_secret_denied_total", "Secrets that were asked for and not handed out.", operations)
+	m.SecretAuditDropped = m.Counter("noetl_secret_audit_dropped_total", "Lines of the secret audit that could not be written.")
 	return m
 }
+
+// SecretMeter counts the use of secrets.
+type SecretMeter struct{ Metrics *Metrics }
+
+// Released counts a secret that was handed out.
+func (s SecretMeter) Released(operation string) { s.Metrics.SecretsReleased.Inc(operation) }
+
+// Denied counts one that was asked for and not handed out.
+func (s SecretMeter) Denied(operation string) { s.Metrics.SecretsDenied.Inc(operation) }
+
+// AuditDropped counts audit lines that were lost.
+func (s SecretMeter) AuditDropped(lines int) { s.Metrics.SecretAuditDropped.Add(float64(lines)) }
 
 // Requests are the metrics of the routes that change something.
 type Requests struct {

@@ -35,6 +35,8 @@ type checkpoint struct {
 type waiting struct {
 	Input *jinja.Dict `json:"input,omitempty"` // as rendered, for the task's `set`
 	Began int64       `json:"began_ms"`
+	// Again has the tool run again when nothing but time passed.
+	Again json.RawMessage `json:"again,omitempty"`
 }
 
 // savedOutcome is an outcome in a checkpoint.
@@ -46,6 +48,7 @@ type savedOutcome struct {
 	Attempt    int             `json:"attempt"`
 	Took       time.Duration   `json:"took_ns"`
 	Result     *savedResult    `json:"result,omitempty"`
+	Stored     *tool.Stored    `json:"stored,omitempty"`
 }
 
 // savedResult is what a tool gave beside its data.
@@ -89,7 +92,8 @@ func (s *run) note(w *waiting) (json.RawMessage, error) {
 		}
 		*list.to = saved
 	}
-	return tool.Encode(c)
+	raw, err := tool.Encode(c)
+	return s.vault.hidden.JSON(raw), err
 }
 
 func (p *plan) labels() []string {
@@ -140,6 +144,9 @@ func readCheckpoint(raw json.RawMessage, p *plan) (*checkpoint, error) {
 
 // restore brings back the names a command had written.
 func (n *names) restore(c *checkpoint, done *results) error {
+	for _, o := range done.outcomes {
+		o.fetch = n.fetch
+	}
 	for _, list := range []struct {
 		to   **jinja.Dict
 		from []binding
@@ -171,7 +178,7 @@ func (b *binding) value(done *results) (any, error) {
 }
 
 func (o *outcome) save(label string) (savedOutcome, error) {
-	out := savedOutcome{Label: label, Data: o.data, Attempt: o.attempt, Took: o.took}
+	out := savedOutcome{Label: label, Data: o.data, Attempt: o.attempt, Took: o.took, Stored: o.stored}
 	if o.err != nil {
 		raw, err := tool.Encode(o.err)
 		if err != nil {
@@ -189,7 +196,7 @@ func (o *outcome) save(label string) (savedOutcome, error) {
 func (r *results) restore(list []savedOutcome) error {
 	for i := range list {
 		saved := &list[i]
-		o := &outcome{data: saved.Data, attempt: saved.Attempt, took: saved.Took}
+		o := &outcome{data: saved.Data, attempt: saved.Attempt, took: saved.Took, stored: saved.Stored}
 		if len(o.data) == 0 {
 			o.data = null
 		}

@@ -13,7 +13,10 @@ import (
 // storeTime bounds how long the data of a command that has ended may take to
 // be stored. It does not end with the command's context: what was done has
 // been done, and doing it again would be worse.
-const storeTime = 30 * time.Second
+const (
+	storeTime = 30 * time.Second
+	copyTime  = 10 * time.Minute // of data that is too large to be held
+)
 
 // stored is the data of a command that is kept outside its event.
 type stored struct {
@@ -24,11 +27,15 @@ type stored struct {
 // put stores the command's data when it is too large for the event; nil means
 // that it travels in the event.
 func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
-	limit := s.opt.InlineLimit
-	output := s.cmd.Meta.Output
-	if output != nil && output.InlineMax > 0 {
-		limit = output.InlineMax
+	if s.plan.single && s.last != nil && s.last.stored != nil {
+		return &stored{at: s.last.stored.StoredResult, extracted: s.last.stored.Summary}, nil
 	}
+	for _, o := range s.results.outcomes {
+		if o.stored != nil && !s.plan.single {
+			return s.putTogether(ctx)
+		}
+	}
+	limit := s.inlineLimit()
 	if s.opt.Results == nil || s.dataSize() <= limit {
 		return nil, nil
 	}
@@ -45,8 +52,16 @@ func (s *run) put(ctx context.Context) (*stored, *tool.Error) {
 	if s.plan.single {
 		summarise = scope.Summarise
 	}
-	out.extracted = summarise(data, selections(output))
+	out.extracted = summarise(data, selections(s.cmd.Meta.Output))
 	return out, nil
+}
+
+// inlineLimit is how many bytes of data the command's event may hold.
+func (s *run) inlineLimit() int {
+	if output := s.cmd.Meta.Output; output != nil && output.InlineMax > 0 {
+		return output.InlineMax
+	}
+	return s.opt.InlineLimit
 }
 
 // putAside stores what is too large for an event.

@@ -28,6 +28,9 @@ type names struct {
 	raw    json.RawMessage
 	fresh  *jinja.Dict // written while the command runs; last write wins
 
+	keychain *jinja.Dict // the entries that the task in hand reads
+	fetch    scope.Fetch // finds the whole of summarised values
+
 	partial bool        // some values are summaries of what is kept elsewhere
 	missing *tool.Error // why one of them could not be had
 
@@ -38,6 +41,7 @@ type names struct {
 
 func newNames(ctx context.Context, r *Runner, cmd *event.Command) (*names, *tool.Error) {
 	n := &names{runner: r, cmd: cmd, raw: cmd.Context.RenderContext, base: &jinja.Dict{}}
+	n.fetch = n.fetchUnder(ctx)
 	d, err := contextOf(n.raw)
 	if err == nil && d.Len() > 0 {
 		if ref, ok := d.Get(contextRefKey); ok {
@@ -62,7 +66,7 @@ func newNames(ctx context.Context, r *Runner, cmd *event.Command) (*names, *tool
 			return nil, contextError(err)
 		}
 	}
-	if err := n.bindSteps(n.fetchUnder(ctx)); err != nil {
+	if err := n.bindSteps(n.fetch); err != nil {
 		return nil, contextError(err)
 	}
 	return n, nil
@@ -138,6 +142,10 @@ func (n *names) Lookup(name string) (any, bool) {
 		return stepName{n}, true
 	case "iter":
 		return n.iter()
+	case "keychain":
+		if n.keychain != nil {
+			return n.keychain, true
+		}
 	}
 	if v, ok := n.named(name); ok {
 		return v, true

@@ -15,6 +15,8 @@ type outcome struct {
 	result  *tool.Result // nil when the tool was not reached or gave none
 	err     *tool.Error  // nil on success
 	data    json.RawMessage
+	stored  *tool.Stored // where the data is when it was too large to hold; data then is a summary
+	fetch   scope.Fetch  // finds the whole of it
 	attempt int
 	took    time.Duration
 
@@ -25,8 +27,12 @@ var null = json.RawMessage("null")
 
 // settle fixes the data: the tool's own, or for a failure without any a short
 // account of it, so that what a rule lets pass is never silently empty.
-func (o *outcome) settle() {
+func (o *outcome) settle(fetch scope.Fetch) {
 	o.data = null
+	if o.result != nil && o.result.Stored != nil {
+		o.keepStored(o.result.Stored, fetch)
+		return
+	}
 	if o.result != nil && len(o.result.Data) > 0 {
 		o.data = o.result.Data
 		return
@@ -39,6 +45,17 @@ func (o *outcome) settle() {
 	}
 }
 
+// keepStored takes data that the tool has put aside. Of what is not JSON all
+// there is to see is where it is.
+func (o *outcome) keepStored(at *tool.Stored, fetch scope.Fetch) {
+	if len(at.Summary) == 0 {
+		d := object("_ref", at.Ref, "bytes", at.Bytes, "media_type", at.MediaType, "sha256", at.SHA256)
+		o.data, _ = jinja.ToJSON(d) // words and a number always have a JSON form
+		return
+	}
+	o.stored, o.data, o.fetch = at, at.Summary, fetch
+}
+
 // value is the data as templates see it under the task's label.
 func (o *outcome) value() *scope.Value {
 	if o.bound == nil {
@@ -47,7 +64,10 @@ func (o *outcome) value() *scope.Value {
 			info.Failed = true
 			info.Error, _ = json.Marshal(o.err)
 		}
-		o.bound = scope.Step(o.data, info)
+		if at := o.stored; at != nil {
+			info.Ref = &scope.Reference{Ref: at.Ref, Store: at.Store, Bytes: at.Bytes}
+		}
+		o.bound = scope.Step(o.data, info).Bound(o.fetch)
 	}
 	return o.bound
 }
@@ -76,6 +96,9 @@ func (o *outcome) field(name string) (any, bool) {
 	case "py":
 		return o.python(), true
 	case "ref":
+		if o.stored != nil {
+			return o.stored.Ref, true
+		}
 		return nil, true
 	}
 	return nil, false

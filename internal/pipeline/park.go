@@ -16,7 +16,7 @@ import (
 // noted down, unless all there is to do afterwards is to report the outcome.
 func (s *run) suspend(ctx context.Context, p *event.Park, w *waiting) *tool.Error {
 	t := s.plan.tasks[s.current]
-	if w != nil && p.Delay <= 0 && p.Child == nil && p.Callback == "" {
+	if w != nil && p.Delay <= 0 && p.Child == nil && p.Callback == "" && p.Signal == nil {
 		return &tool.Error{
 			Kind: tool.KindInternal, Code: "PARK",
 			Message: fmt.Sprintf("the %s tool asked to wait and did not say for what", t.Kind),
@@ -24,7 +24,12 @@ func (s *run) suspend(ctx context.Context, p *event.Park, w *waiting) *tool.Erro
 	}
 	park := *p
 	park.Resume = nil
-	if w == nil || !s.plan.single || t.lasting {
+	if park.Child != nil {
+		child := *park.Child
+		child.Payload = s.vault.hidden.JSON(child.Payload)
+		park.Child = &child
+	}
+	if w == nil || !s.plan.single || t.lasting || len(w.Again) > 0 {
 		note, err := s.note(w)
 		if err != nil {
 			return &tool.Error{
@@ -116,6 +121,10 @@ func (s *run) first(ctx context.Context) (int, *tool.Error) {
 		if len(wake.Error) > 0 {
 			return 0, wakeError(wake.Error)
 		}
+		return c.Task, nil
+	}
+	if len(c.Waiting.Again) > 0 && len(wake.Data) == 0 && len(wake.Error) == 0 {
+		s.lookAgain = c.Waiting.Again
 		return c.Task, nil
 	}
 	t := s.plan.tasks[c.Task]

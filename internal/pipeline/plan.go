@@ -109,6 +109,9 @@ func decode(raw json.RawMessage) (any, error) {
 	return v, err
 }
 
+// anyAlias stands for the keychain as a whole.
+const anyAlias = "(any)"
+
 // aliases lists the keychain entries that templates read.
 func aliases(trees ...*jinja.Tree) []string {
 	var out []string
@@ -118,7 +121,7 @@ func aliases(trees ...*jinja.Tree) []string {
 		}
 		for _, path := range t.Free() {
 			if len(path) > 0 && path[0] == "keychain" {
-				out = append(out, append(path[1:], "(any)")[0])
+				out = append(out, append(path[1:len(path):len(path)], anyAlias)[0])
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -16,12 +18,19 @@ type Results interface {
 	PutResult(ctx context.Context, execution event.ID, name string, data json.RawMessage) (event.StoredResult, error)
 	// Result is the data behind a reference that PutResult gave.
 	Result(ctx context.Context, ref string) (json.RawMessage, error)
+	// PutBlob stores what r gives and OpenBlob reads it, from offset on, at most
+	// length bytes (0 = to the end); neither holds it in memory.
+	PutBlob(ctx context.Context, execution event.ID, o event.ResultOptions, r io.Reader) (event.StoredResult, error)
+	OpenBlob(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, event.StoredResult, error)
 }
 
 const (
 	// contextRefKey is the reserved name in a render context that was kept
 	// elsewhere as a whole; its value is the reference.
 	contextRefKey = "__context_ref__"
+	// maxWhole is how many bytes of a stored value templates may ask for; what is
+	// larger is for tools that read it piece by piece.
+	maxWhole = 64 << 20
 	// wholesKept bounds the fetched results kept for the next command.
 	wholesKept = 8
 	// tries and firstPause bound how long the store of results is waited for.
@@ -85,6 +94,13 @@ func unavailable(ref, why string) *tool.Error {
 func (n *names) fetchUnder(ctx context.Context) scope.Fetch {
 	return func(ref *scope.Reference) json.RawMessage {
 		if n.missing != nil {
+			return nil
+		}
+		if ref.Bytes > maxWhole {
+			n.missing = &tool.Error{
+				Kind: tool.KindResourceLimit, Code: "RESULT_TOO_LARGE",
+				Message: fmt.Sprintf("a template reads into a result of %d bytes; select what it needs with output_select, or hand the whole to a tool by its reference, as in files: {data: \"{{ step._ref }}\"}", ref.Bytes),
+			}
 			return nil
 		}
 		raw, err := n.runner.whole(ctx, ref.Ref)

@@ -1,10 +1,12 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +55,28 @@ func (s *shelf) Result(_ context.Context, ref string) (json.RawMessage, error) {
 		return data, nil
 	}
 	return nil, event.Errorf(event.NotFound, "no result %s", ref)
+}
+
+func (s *shelf) PutBlob(ctx context.Context, execution event.ID, o event.ResultOptions, r io.Reader) (event.StoredResult, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return event.StoredResult{}, err
+	}
+	at, err := s.PutResult(ctx, execution, o.Name, data)
+	at.MediaType = o.MediaType
+	return at, err
+}
+
+func (s *shelf) OpenBlob(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, event.StoredResult, error) {
+	data, err := s.Result(ctx, ref)
+	if err != nil {
+		return nil, event.StoredResult{}, err
+	}
+	data = data[offset:]
+	if length > 0 {
+		data = data[:min(int(length), len(data))]
+	}
+	return io.NopCloser(bytes.NewReader(data)), event.StoredResult{Ref: ref, Bytes: int64(len(data))}, nil
 }
 
 // large is data of more than the limit below.

@@ -19,7 +19,7 @@ func (s *run) completed(ctx context.Context) event.Incoming {
 	}
 	b := s.open(512 + s.inlineSize(elsewhere))
 	b = append(b, `,"status":"success","result":{"status":"success","context":{"status":"success"`...)
-	b = s.appendContext(b, elsewhere)
+	b = s.appendContext(ctx, b, elsewhere)
 	b, err := s.appendUpdates(append(b, '}'))
 	if err != nil {
 		return s.failed(ctx, err)
@@ -38,7 +38,7 @@ func (s *run) failed(ctx context.Context, err *tool.Error) event.Incoming {
 		return s.lost(&both)
 	}
 	b := s.openFailed(err, 1024+s.inlineSize(elsewhere))
-	b = s.appendContext(b, elsewhere)
+	b = s.appendContext(ctx, b, elsewhere)
 	b = append(b, '}')
 	if updated, updateErr := s.appendUpdates(b); updateErr == nil {
 		b = updated
@@ -93,7 +93,8 @@ func (s *run) open(size int) []byte {
 
 // appendContext writes the data, or where it is kept, and what the last task
 // printed, and closes the result's context.
-func (s *run) appendContext(b []byte, elsewhere *stored) []byte {
+func (s *run) appendContext(ctx context.Context, b []byte, elsewhere *stored) []byte {
+	logs := s.logged(ctx)
 	b = append(b, `,"data":`...)
 	if elsewhere != nil {
 		b = append(appendString(append(b, `{"_ref":`...), elsewhere.at.Ref), '}')
@@ -103,14 +104,18 @@ func (s *run) appendContext(b []byte, elsewhere *stored) []byte {
 	if s.last != nil && s.last.result != nil {
 		res := s.last.result
 		if res.Stdout != "" {
-			b = appendString(append(b, `,"stdout":`...), res.Stdout)
+			b = appendString(append(b, `,"stdout":`...), shown(res.Stdout, logs))
 		}
 		if res.Stderr != "" {
-			b = appendString(append(b, `,"stderr":`...), res.Stderr)
+			b = appendString(append(b, `,"stderr":`...), shown(res.Stderr, logs))
 		}
 		if res.ExitCode != nil {
 			b = strconv.AppendInt(append(b, `,"exit_code":`...), int64(*res.ExitCode), 10)
 		}
+	}
+	if logs != nil {
+		about, _ := tool.Encode(logs) // words and numbers always have a JSON form
+		b = append(append(b, `,"logs":`...), about...)
 	}
 	b = strconv.AppendInt(append(b, `,"duration_ms":`...), max(time.Since(s.started).Milliseconds(), 0), 10)
 	b = append(b, '}')
@@ -167,11 +172,11 @@ func (s *run) appendUpdates(b []byte) ([]byte, *tool.Error) {
 	if s.names == nil || s.names.ctxSet.Len() == 0 {
 		return b, nil
 	}
-	b, err := jinja.AppendJSON(append(b, `,"context_updates":`...), s.names.ctxSet)
+	updates, err := jinja.ToJSON(s.names.ctxSet)
 	if err != nil {
 		return nil, templateError(err, "set")
 	}
-	return b, nil
+	return append(append(b, `,"context_updates":`...), s.vault.hidden.JSON(updates)...), nil
 }
 
 // appendError writes the error with a message that says where it happened.

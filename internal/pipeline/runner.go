@@ -40,6 +40,10 @@ type Options struct {
 	Results Results
 	// InlineLimit is how many bytes of data travel in the event; 0 = 100 KiB.
 	InlineLimit int
+	// Secrets finds credentials; nil = there are none but the worker's own.
+	Secrets Secrets
+	// EnvSecrets are the worker's own secrets by name.
+	EnvSecrets map[string]string
 }
 
 func (o Options) withDefaults() Options {
@@ -89,16 +93,19 @@ func New(o Options) *Runner {
 
 // Run runs a command and returns the event that says how it ended,
 // command.completed, command.failed or command.cancelled, or that it waits for
-// something without a worker, command.parked. It returns no errors and does
-// not panic; log receives the live output of the tools.
+// something without a worker, command.parked. An event without a type says that
+// the command could not begin for a reason that will pass, and is to be given
+// back. It returns no errors and does not panic; log receives the live output of
+// the tools, without secrets.
 func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (ended event.Incoming) {
 	if log == nil {
 		log = io.Discard
 	}
-	run := &run{Runner: r, cmd: cmd, log: log, started: time.Now(), plan: noPlan}
+	run := newRun(r, cmd, log)
+	defer run.kept.close()
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(log, "internal error: %v\n%s", p, debug.Stack())
+			fmt.Fprintf(run.log, "internal error: %v\n%s", p, debug.Stack())
 			ended = run.failed(ctx, internalError(p))
 		}
 	}()
@@ -122,6 +129,8 @@ func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (en
 	switch {
 	case err != nil && err.Kind == tool.KindCancelled && ctx.Err() != nil:
 		return run.cancelled(err)
+	case run.vault.away != nil:
+		return event.Incoming{}
 	case err != nil:
 		return run.failed(ctx, err)
 	case run.park != nil:
@@ -134,19 +143,29 @@ func (r *Runner) Run(ctx context.Context, cmd *event.Command, log io.Writer) (en
 type run struct {
 	*Runner
 	cmd     *event.Command
-	log     io.Writer
+	log     *cleanLog
+	kept    *keptLog
+	vault   *vault
 	started time.Time
 
-	plan     *plan
-	input    *input // the step-level input
-	names    *names
-	attempts []int // tries of each task since it last succeeded
-	results  results
-	last     *outcome // of the task that ran last
-	current  int      // index of the task that runs or ran last
-	runs     int      // of all tasks
-	resumed  *checkpoint
-	park     *event.Park // set when the command is to wait without a worker
+	plan      *plan
+	input     *input // the step-level input
+	names     *names
+	attempts  []int // tries of each task since it last succeeded
+	results   results
+	last      *outcome // of the task that ran last
+	current   int      // index of the task that runs or ran last
+	runs      int      // of all tasks
+	resumed   *checkpoint
+	park      *event.Park     // set when the command is to wait without a worker
+	lookAgain json.RawMessage // the note of a task that looks again, see tool.Result.Again
+}
+
+func newRun(r *Runner, cmd *event.Command, live io.Writer) *run {
+	s := &run{Runner: r, cmd: cmd, started: time.Now(), plan: noPlan, kept: newKeptLog(live)}
+	s.vault = newVault(s)
+	s.log = &cleanLog{filter: s.vault.hidden.Text(s.kept)}
+	return s
 }
 
 // prepare compiles the command, or finds it compiled, and binds its names.
@@ -210,6 +229,9 @@ func (s *run) tasks(ctx context.Context) *tool.Error {
 func (s *run) after(ctx context.Context, i int, out *outcome) (int, *tool.Error) {
 	if out.err != nil && ctx.Err() != nil {
 		return 0, tool.Ended(ctx, "the command", 0)
+	}
+	if s.vault.away != nil {
+		return 0, s.vault.away
 	}
 	return s.next(ctx, i, out)
 }

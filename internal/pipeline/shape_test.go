@@ -76,7 +76,7 @@ func TestFailuresSayWhere(t *testing.T) {
 		{"unreadable config", "noop", `{"kind":`, ``, tool.KindConfig, "step s: read the tool configuration: "},
 		{"unreadable context", "noop", `{"kind":"noop"}`, `[1]`, tool.KindInternal, "step s: read the render context: it is not an object"},
 		{"bad timeout", "noop", `{"kind":"noop","timeout":"soon"}`, ``, tool.KindConfig, "step s: timeout: "},
-		{"a credential nobody resolved", "echo", `{"kind":"echo","h":"{{ keychain.api.token }}"}`, ``, tool.KindAuth, `step s: keychain alias "api" is not resolved; `},
+		{"a credential nobody resolved", "echo", `{"kind":"echo","h":"{{ keychain.api.token }}"}`, ``, tool.KindAuth, `step s: keychain: there is no credential "api"; `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -19,12 +19,14 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 	out := &outcome{attempt: s.attempts[s.current] + 1}
 	started := time.Now()
 	view := &view{names: s.names, run: s, task: t.Task, attempt: out.attempt}
-	call, err := s.render(t, view)
+	call, err := s.render(ctx, t, view)
 	if err == nil {
 		out.result, err = s.call(ctx, t, call)
 	}
+	s.vault.clean(out.result, err)
 	if err == nil && out.result != nil && out.result.Park != nil {
-		if err = s.suspend(ctx, out.result.Park, &waiting{Input: view.input, Began: started.UnixMilli()}); err == nil {
+		wait := &waiting{Input: view.input, Began: started.UnixMilli(), Again: out.result.Again}
+		if err = s.suspend(ctx, out.result.Park, wait); err == nil {
 			return nil
 		}
 		out.result = nil
@@ -36,7 +38,7 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 
 // conclude makes an outcome known and lets the task's `set` look at it.
 func (s *run) conclude(t *task, view *view, out *outcome) {
-	out.settle()
+	out.settle(s.names.fetch)
 	s.keep(t, out)
 	if out.err == nil && len(t.Set) > 0 {
 		view.output = dataView{out}
@@ -62,10 +64,11 @@ func (s *run) keep(t *task, out *outcome) {
 }
 
 // render evaluates the input and then, with it in view, the configuration.
-func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
-	if err := s.checkKeychain(t); err != nil {
+func (s *run) render(ctx context.Context, t *task, v *view) (*tool.Call, *tool.Error) {
+	if err := s.keychain(ctx, t); err != nil {
 		return nil, err
 	}
+	v.token = s.tokenFunc(ctx)
 	in, argv, err := s.renderInput(t, v)
 	if err != nil {
 		return nil, s.names.because(err)
@@ -76,6 +79,7 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 		return nil, s.names.because(err)
 	}
 	config := plainMap(rendered)
+	s.named(config)
 	args, err := encodedMap(in)
 	if err != nil {
 		return nil, err
@@ -90,16 +94,27 @@ func (s *run) render(t *task, v *view) (*tool.Call, *tool.Error) {
 	if encodeErr != nil {
 		return nil, contextError(encodeErr)
 	}
-	return &tool.Call{
+	call := &tool.Call{
 		Config:      config,
 		Ordered:     func(field string) (json.RawMessage, error) { return encodeField(rendered, field) },
 		Args:        args,
 		Variables:   vars,
 		ExecutionID: s.cmd.ExecutionID.String(),
 		Step:        s.names.step(),
+		CommandID:   s.cmd.Meta.CommandID,
+		Attempt:     s.cmd.Meta.Attempt,
 		ServerURL:   s.opt.ServerURL,
 		Log:         s.log,
-	}, nil
+		Credentials: s.vault.credentials,
+		Hide:        s.vault.hidden.Add,
+		InlineLimit: s.inlineLimit(),
+		Again:       s.lookAgain,
+	}
+	if s.opt.Results != nil {
+		call.Blobs = blobs{s}
+	}
+	s.lookAgain = nil
+	return call, nil
 }
 
 func renderConfig(t *task, in jinja.Scope) (*jinja.Dict, *tool.Error) {
@@ -213,27 +228,6 @@ func (n *names) addIteration(to *jinja.Dict) {
 			to.Set(name, v)
 		}
 	}
-}
-
-// checkKeychain refuses a task that reads a credential nobody resolved: it
-// would otherwise send an empty one.
-func (s *run) checkKeychain(t *task) *tool.Error {
-	if len(t.keychain) == 0 && len(s.input.keychain) == 0 {
-		return nil
-	}
-	v, _ := s.names.named("keychain")
-	known, _ := dict(v)
-	for _, list := range [][]string{t.keychain, s.input.keychain} {
-		for _, alias := range list {
-			if _, ok := known.Get(alias); !ok {
-				return &tool.Error{
-					Kind: tool.KindAuth, Code: "KEYCHAIN_UNRESOLVED",
-					Message: fmt.Sprintf("keychain alias %q is not resolved; declare it under keychain and register its credential", alias),
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // call runs the tool under its time limit and brings every kind of failure

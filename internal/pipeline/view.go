@@ -14,6 +14,7 @@ type view struct {
 	input   *jinja.Dict // nil until rendered
 	local   bool        // input keys are names of their own
 	output  any         // the outcome, while `set` and rules look at it
+	token   jinja.Func  // token(alias)
 }
 
 // Lookup implements jinja.Scope.
@@ -29,6 +30,10 @@ func (v *view) Lookup(name string) (any, bool) {
 		}
 	case "_attempt":
 		return int64(v.attempt), true
+	case "token":
+		if v.token != nil {
+			return v.hiddenBy("token", v.token)
+		}
 	case "_task":
 		return v.task.Label, true
 	case "_prev":
@@ -46,6 +51,14 @@ func (v *view) Lookup(name string) (any, bool) {
 		return x, true
 	}
 	return v.fallback(name)
+}
+
+// hiddenBy is a function of ours, unless the author uses its name.
+func (v *view) hiddenBy(name string, f jinja.Func) (any, bool) {
+	if x, ok := v.named(name); ok {
+		return x, true
+	}
+	return f, true
 }
 
 // fallback answers names that an author's own would hide.

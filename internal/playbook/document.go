@@ -228,7 +228,9 @@ type CursorLoop struct {
 type Output struct {
 	Select    []Selection // values that stay at hand when the result is kept elsewhere
 	InlineMax int         // bytes up to which the result travels with its event; 0 = the server's limit
-	Store     string      // where a large result is kept; a hint
+	Store     string      // where a large result is kept; "" = the server's choice
+	Scope     string      // how long it is kept: with its step, execution, workflow, or for good
+	TTL       string      // how long at most: 30m, 1h, 1d, forever
 	As        string      // a second name for the result
 }
 

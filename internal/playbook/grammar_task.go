@@ -138,7 +138,7 @@ var retryObject = &object{
 }
 
 // storeKinds are the words for where large results may be kept.
-var storeKinds = []string{"auto", "memory", "kv", "disk", "object", "s3", "gcs", "db", "duckdb", "eventlog", "queryable"}
+var storeKinds = []string{"auto", "db", "nats", "file", "s3", "memory", "kv", "disk", "object", "gcs", "duckdb", "eventlog", "queryable"}
 
 var outputObject = &object{
 	name: "output", title: "output", doc: "How a result is kept.",
@@ -153,7 +153,12 @@ var outputObject = &object{
 
 var storeObject = &object{
 	name: "store", title: "output.store", doc: "Where a large result is kept.",
-	fields: []field{{name: "kind", forms: asText, words: storeKinds, noun: "kind of store", doc: "The kind of store."}},
+	fields: []field{
+		{name: "kind", forms: asText, words: storeKinds, noun: "kind of store", doc: "The kind of store."},
+		{name: "scope", forms: asText, words: []string{"step", "execution", "workflow", "permanent"}, noun: "scope", doc: "With what it ends: its execution, the whole tree of executions, or never."},
+		{name: "ttl", forms: asText | asNumber, doc: "How long it is kept at most: 30m, 1h, 1d, forever."},
+		{name: "compression", forms: asText, doc: "Ignored: stores compress as they see fit."},
+	},
 }
 
 var selectionObject = &object{

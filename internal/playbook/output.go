@@ -82,7 +82,8 @@ func (r *reader) output(n *node) *Output {
 	if v := n.get("store"); v.given() {
 		kind := v
 		if v.shape == mapShape {
-			kind = r.part(n, "store", storeObject).get("kind")
+			part := r.part(n, "store", storeObject)
+			kind, o.Scope, o.TTL = part.get("kind"), keyword(part.get("scope")), part.get("ttl").str()
 		} else if !r.wordOf(v, storeObject.field("kind")) {
 			kind = nil
 		}
@@ -92,7 +93,7 @@ func (r *reader) output(n *node) *Output {
 		r.fail(n.get("as").at(), "bad_name", quote(o.As)+" is not a name", "use letters, digits and _")
 	}
 	o.Select = r.selections(n.get("select"))
-	if o.Select == nil && o.InlineMax == 0 && o.Store == "" && o.As == "" {
+	if o.Select == nil && o.InlineMax == 0 && o.Store == "" && o.Scope == "" && o.TTL == "" && o.As == "" {
 		return nil
 	}
 	return o

@@ -144,27 +144,55 @@ func (l lazy) Attr(name string) (any, bool) {
 	case !ok:
 		return nil, false
 	}
+	return l.below(name, x), true
+}
+
+// Item implements jinja.Indexer: a summary has the first item of a list.
+func (l lazy) Item(i int) (any, bool) {
+	list, ok := l.part.([]any)
+	if !ok || i != 0 || len(list) == 0 {
+		return nil, false
+	}
+	return l.below("0", list[0]), true
+}
+
+// below is a part of the part: what is no list or map is complete.
+func (l lazy) below(name string, x any) any {
 	at := append(l.path[:len(l.path):len(l.path)], name)
 	switch inner := x.(type) {
 	case []any:
 		if len(inner) > 0 {
-			return lazy{l.v, x, at}, true
+			return lazy{l.v, x, at}
 		}
 	case *jinja.Dict:
-		return lazy{l.v, x, at}, true
+		return lazy{l.v, x, at}
 	}
-	return x, true
+	return x
+}
+
+// Item implements jinja.Indexer for a result that is a list.
+func (v *Value) Item(i int) (any, bool) {
+	if v.info.Ref == nil || v.fetch == nil {
+		return nil, false
+	}
+	return lazy{v, v.decoded(), nil}.Item(i)
 }
 
 // Unwrap is the whole of the part.
 func (l lazy) Unwrap() any {
 	x := l.v.Unwrap()
 	for _, name := range l.path {
-		d, ok := x.(*jinja.Dict)
-		if !ok {
+		switch inner := x.(type) {
+		case *jinja.Dict:
+			x, _ = inner.Get(name)
+		case []any: // only the first item is ever passed through
+			if len(inner) == 0 {
+				return nil
+			}
+			x = inner[0]
+		default:
 			return nil
 		}
-		x, _ = d.Get(name)
 	}
 	return x
 }

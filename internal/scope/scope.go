@@ -189,7 +189,40 @@ func (v *Value) Attr(name string) (any, bool) {
 	if v.info.Loop != nil {
 		return v.info.Loop.attr(name)
 	}
-	return nil, false
+	return v.transport(name)
+}
+
+// transport answers http and pg: how a request or a statement ended, as policy
+// rules see it.
+func (v *Value) transport(name string) (any, bool) {
+	var failure struct {
+		HTTPStatus int64  `json:"http_status"`
+		PGCode     string `json:"pg_code"`
+	}
+	if v.info.Failed {
+		_ = json.Unmarshal(v.info.Error, &failure) // of plain text nothing is known
+	}
+	d := jinja.NewDict(2)
+	switch {
+	case name == "pg" && failure.PGCode != "":
+		d.Set("code", failure.PGCode)
+		d.Set("sqlstate", failure.PGCode)
+	case name == "http" && failure.HTTPStatus != 0:
+		d.Set("status", failure.HTTPStatus)
+	case name == "http":
+		data, _ := v.decoded().(*jinja.Dict)
+		status, ok := data.Get("status_code")
+		if !ok {
+			return nil, false
+		}
+		d.Set("status", status)
+		if headers, ok := data.Get("headers"); ok {
+			d.Set("headers", headers)
+		}
+	default:
+		return nil, false
+	}
+	return d, true
 }
 
 func (v *Value) status() any {

@@ -34,6 +34,10 @@ func TestWhatTemplatesSeeOfAStep(t *testing.T) {
 		{"a failure's error", `{"rows":0}`, failed, "[s.error.kind, s.status, s.rows]", `["timeout","error",0]`},
 		{"a failure's status wins over the data's", `{"status":"fine"}`, failed, "s.status == 'failed'", `true`},
 		{"what is not there", `{"n":3}`, Info{}, "s.stats is defined", `false`},
+		{"the status of an answer", `{"status_code":201,"headers":{"a":"b"}}`, Info{}, "[s.http.status, s.http.headers.a]", `[201,"b"]`},
+		{"the status of a failed request", `{}`, Info{Failed: true, Error: json.RawMessage(`{"http_status":503}`)}, "s.http.status", `503`},
+		{"the code of a failed statement", `{}`, Info{Failed: true, Error: json.RawMessage(`{"pg_code":"40001"}`)}, "[s.pg.code, s.pg.sqlstate]", `["40001","40001"]`},
+		{"no transport", `{}`, failed, "[s.http is defined, s.pg is defined]", `[false,false]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

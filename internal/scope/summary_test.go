@@ -166,3 +166,29 @@ func TestPartsHaveTheNamesTheirAuthorGave(t *testing.T) {
 		t.Errorf("%d looks at the whole, want one for the part that was too large", fetched)
 	}
 }
+
+// TestTheFirstItemOfAListIsAtHand reads what a summary holds without a look at
+// the whole, and the rest with one.
+func TestTheFirstItemOfAListIsAtHand(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		data, expr, want string
+		fetched          bool
+	}{
+		{`{"rows":[{"id":1,"deep":[{"x":2}]},{"id":3}]}`, "[s.rows[0].id, s.data.rows[0].deep[0].x]", `[1,2]`, false},
+		{`{"rows":[{"id":1},{"id":3}]}`, "s.rows[1].id", `3`, true},
+		{`{"rows":[{"id":1},{"id":3}]}`, "s.rows[-1].id", `3`, true},
+		{`{"rows":[{"id":1},{"id":3}]}`, "s.rows | length", `2`, true},
+		{`{"rows":[{"id":1,"n":[5,6]},{"id":3}]}`, "s.rows[0]", `{"id":1,"n":[5,6]}`, true},
+		{`[{"id":1},{"id":2}]`, "s[0].id", `1`, false},
+		{`[{"id":1},{"id":2}]`, "s[1].id", `2`, true},
+		{`{"rows":[]}`, "s.rows[0] is defined", `false`, false},
+	} {
+		fetched := false
+		fetch := func(*Reference) json.RawMessage { fetched = true; return json.RawMessage(tc.data) }
+		v := Step(Summarise(json.RawMessage(tc.data), nil), Info{Ref: &Reference{Ref: "r"}}).Bound(fetch)
+		if got := read(t, tc.expr, v); got != tc.want || fetched != tc.fetched {
+			t.Errorf("%s of %s is %s, fetched %t; want %s, %t", tc.expr, tc.data, got, fetched, tc.want, tc.fetched)
+		}
+	}
+}

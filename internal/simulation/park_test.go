@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 )
 
@@ -29,6 +30,12 @@ func (j *job) parks(cmd *event.Command) (event.Park, bool) {
 		return event.Park{Callback: "somebody who calls"}, true
 	case resumed:
 		return event.Park{Callback: "somebody who calls", Resume: json.RawMessage(note)}, true
+	case naps:
+		return event.Park{Delay: 0.5 + float64(j.r.IntN(5)), Elapsed: &event.Wake{Data: json.RawMessage(`{"n":1}`)}}, true
+	case signalled:
+		return event.Park{Signal: &event.Signal{Name: "go"}}, true
+	case signalledOn:
+		return event.Park{Signal: &event.Signal{Name: "go", Approve: event.RejectFails}, Delay: 2 + float64(j.r.IntN(20)), Resume: json.RawMessage(note)}, true
 	case neverCalled:
 		return event.Park{Callback: "somebody who never calls"}, true
 	case runsChild:
@@ -50,6 +57,8 @@ func (j *job) childPath(cmd *event.Command) string {
 func (j *job) reportPark(cmd *event.Command, p event.Park) []*event.Command {
 	if w := j.w.book.waitsAt(cmd.NodeName); w == calledBack || w == resumed {
 		j.w.hireCaller(cmd)
+	} else if w == signalled || w == signalledOn {
+		j.w.hireSender(cmd)
 	}
 	rep := event.Report{
 		ExecutionID: cmd.ExecutionID, WorkerID: j.worker.name, Eager: j.r.IntN(3),
@@ -86,6 +95,57 @@ func (w *world) hireCaller(cmd *event.Command) {
 			}
 		}
 	})
+}
+
+// hireSender has somebody send a signal, perhaps before the command is parked,
+// and again for as long as it waits. Others that wait take it too.
+func (w *world) hireSender(cmd *event.Command) {
+	c := &worker{w: w, name: "sender", ctx: w.life}
+	c.employ(fmt.Sprintf("%s, attempt %d", w.name(cmd.EventID), cmd.Meta.Attempt), func(j *job) {
+		early := j.errs(0.3, "sends before anybody waits")
+		for j.pause(1 + j.r.IntN(40)) {
+			row, err := w.store.Command(context.Background(), cmd.ExecutionID, cmd.EventID)
+			switch {
+			case err != nil:
+			case event.IsFinal(row.Status):
+				return
+			case row.Status == event.StatusWaiting || early:
+				early = false
+				if j.signal(cmd) {
+					return
+				}
+			case row.Attempt > cmd.Meta.Attempt: // it was woken by another
+				return
+			}
+		}
+	})
+}
+
+// signal sends a signal, now and then twice under one id. It is true when
+// somebody took it, or nobody can any more.
+func (j *job) signal(cmd *event.Command) bool {
+	r := control.SignalRequest{EventID: j.w.ids.Next(), SentSignal: event.SentSignal{
+		Name: "go", By: j.name, Data: json.RawMessage(fmt.Sprintf(`{"n":%d,"approved":%t}`, j.r.IntN(3), j.r.IntN(3) > 0)),
+	}}
+	if j.r.IntN(2) == 0 {
+		r.Step, r.Index = cmd.NodeName, cmd.Meta.IterationIndex
+	}
+	var answer control.SignalAnswer
+	send := func(ctx context.Context, p *control.Plane) (err error) {
+		answer, err = p.Signal(ctx, cmd.ExecutionID, r)
+		return err
+	}
+	err := j.insist("signal", send)
+	j.expect("send a signal", err, event.Conflict)
+	taken := err != nil || answer.Woken > 0
+	if err == nil && j.errs(0.3, "sends the same again") {
+		again := j.insist("signal", send)
+		j.expect("send the signal again", again, event.Conflict)
+		if again == nil && answer.Status != "duplicate" {
+			j.w.problem(answers, "%s: the same signal is %s the second time", j.name, answer.Status)
+		}
+	}
+	return taken
 }
 
 func (j *job) callBack(cmd *event.Command) {

@@ -53,6 +53,9 @@ const (
 	calledBack  waits = "a call that is its result"
 	resumed     waits = "a call, then goes on"
 	neverCalled waits = "a call that never comes"
+	naps        waits = "a while, which is its result"
+	signalled   waits = "a signal that is its result"
+	signalledOn waits = "a signal, or for a while, then goes on"
 	runsChild   waits = "the end of another playbook"
 	startsChild waits = "the start of another playbook"
 	noChild     waits = "a playbook that is not there"
@@ -126,7 +129,7 @@ func (g *generator) step(i int) bookStep {
 // of loops end all iterations at once, which is not for tame books.
 func (g *generator) delays(s *bookStep) {
 	if g.r.IntN(5) == 0 {
-		s.waits = []waits{pauses, calledBack, resumed, neverCalled, runsChild, runsChild, startsChild, noChild}[g.r.IntN(8)]
+		s.waits = []waits{pauses, calledBack, resumed, neverCalled, runsChild, runsChild, startsChild, noChild, naps, signalled, signalledOn}[g.r.IntN(11)]
 	}
 	if g.r.IntN(6) == 0 && (s.loop == "" || !g.book.tame) {
 		s.limit = g.one("2s", "8s", "12s")

@@ -24,3 +24,11 @@ func (still) ListRuntimes(context.Context, store.RuntimeFilter) ([]store.Runtime
 }
 
 func (still) Colocated(event.ID, store.StartClaim) bool { return true }
+
+func (still) ExpiredResults(context.Context, time.Time, int) ([]store.Result, error) { return nil, nil }
+
+func (still) EndedResults(context.Context, time.Time, store.ResultPosition, int) ([]store.Result, error) {
+	return nil, nil
+}
+
+func (still) PinResult(context.Context, event.ID, string, event.ID) error { return nil }

@@ -61,6 +61,8 @@ func (p *proof) fired(e *event.Event) {
 	if c := p.tasks[t.command]; c != nil && t.purpose == "pause" {
 		if c.waits == nil {
 			p.problem(parked, "%s: a pause ends that it does not make, seq %d", t.command, e.Seq)
+		} else if c.waits.Elapsed != nil {
+			return // what that brings is told in an event of its own
 		}
 		c.waits = nil
 	}

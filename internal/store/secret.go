@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -47,6 +48,21 @@ type KeychainEntry struct {
 	SealedRenewal     string // how to renew it, ciphertext; or empty
 }
 
+// Validate refuses an entry no driver could keep.
+func (e *KeychainEntry) Validate() error {
+	switch {
+	case e.CacheKey == "":
+		return &event.Error{Code: event.Invalid, Message: "a keychain entry needs a cache key"}
+	case e.CacheType != "secret" && e.CacheType != "token":
+		return event.Errorf(event.Invalid, "cache_type of a keychain entry is secret or token, not %q", e.CacheType)
+	case e.Scope != "local" && e.Scope != "shared" && e.Scope != "global":
+		return event.Errorf(event.Invalid, "scope_type of a keychain entry is local, shared or global, not %q", e.Scope)
+	case e.ExpiresAt.IsZero():
+		return &event.Error{Code: event.Invalid, Message: "a keychain entry needs a deadline"}
+	}
+	return nil
+}
+
 // SecretAudit is one line of the record of who got which secret, or did not.
 type SecretAudit struct {
 	ID                event.ID
@@ -73,11 +89,30 @@ type AuditFilter struct {
 	Limit       int       // 0 = 100
 }
 
+// Rows is how many lines the filter allows.
+func (f *AuditFilter) Rows() int {
+	if f.Limit <= 0 {
+		return 100
+	}
+	return f.Limit
+}
+
+// Matches tells whether the filter selects c; drivers whose database cannot
+// compare without case ask it.
+func (f *CredentialFilter) Matches(c *Credential) bool {
+	if f.Type != "" && f.Type != c.Type {
+		return false
+	}
+	q := strings.ToLower(f.Query)
+	return q == "" || strings.Contains(strings.ToLower(c.Name), q) || strings.Contains(strings.ToLower(c.Description), q)
+}
+
 // Secrets keeps credentials, the keychain and the record of their use. They
 // belong to the whole cluster, not to a shard.
 type Secrets interface {
 	// PutCredential stores c by name. One that exists keeps its id and creation
-	// time and gets everything else; created tells which happened.
+	// time and gets everything else; created tells which happened. A new name with
+	// an id that is taken is a conflict.
 	PutCredential(ctx context.Context, c Credential) (stored Credential, created bool, err error)
 	// Credential finds by name, CredentialByID by id. ErrNotFound when absent.
 	Credential(ctx context.Context, name string) (Credential, error)
@@ -111,7 +146,8 @@ type Secrets interface {
 	KeychainAfter(ctx context.Context, cacheKey string, limit int) ([]KeychainEntry, error)
 	SwapKeychain(ctx context.Context, cacheKey, old, sealed, sealedRenewal string) (bool, error)
 
-	// AddAudit appends lines; ListAudit returns them newest first.
+	// AddAudit appends lines, one whose id is stored not again; ListAudit returns
+	// them newest first.
 	AddAudit(ctx context.Context, lines ...SecretAudit) error
 	ListAudit(ctx context.Context, f AuditFilter) ([]SecretAudit, error)
 }

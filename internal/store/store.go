@@ -35,6 +35,7 @@ type Store interface {
 	Runtimes
 	Snapshots
 	Projections
+	Secrets
 	Schema
 	// Ping tells whether the backend answers.
 	Ping(ctx context.Context) error
@@ -177,24 +178,6 @@ type Commands interface {
 	// id starts with prefix, and returns how many: a restarted process knows its
 	// former self is dead. ExpiredCommands with the same now finds them.
 	ExpireLeases(ctx context.Context, workerPrefix string, now time.Time) (int, error)
-}
-
-// Result is a value that is too large for the log, which refers to it.
-type Result struct {
-	ExecutionID event.ID
-	Ref         string // noetl://execution/<execution>/result/<name>/<id>; the key
-	Name        string // usually a step
-	Data        []byte // JSON
-	SHA256      string // of Data, hex
-	CreatedAt   time.Time
-}
-
-// Results keeps large values by reference.
-type Results interface {
-	// PutResult stores r. A reference that exists is left as it is: values never change.
-	PutResult(ctx context.Context, r Result) error
-	// Result finds a value. ErrNotFound when absent.
-	Result(ctx context.Context, execution event.ID, ref string) (Result, error)
 }
 
 // Entry is one immutable version of a catalog resource.

@@ -26,10 +26,27 @@ func BuildFaultyNoetl(t testing.TB) string {
 	return built(t, buildFaulty)
 }
 
+// BuildNoetlDuckDB is the path of a noetl binary with DuckDB in it, which takes
+// a C compiler and a while to link. It has the race detector when the test has
+// it.
+func BuildNoetlDuckDB(t testing.TB) string {
+	t.Helper()
+	return built(t, buildDuckDB)
+}
+
+// BuildNoetlComplete is the path of a noetl binary with DuckDB in it and without
+// the race detector, for tests that judge what playbooks do and run many.
+func BuildNoetlComplete(t testing.TB) string {
+	t.Helper()
+	return built(t, buildComplete)
+}
+
 var (
-	buildNoetl  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", raceEnabled) })
-	buildFaulty = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", false, "-tags", "failpoints") })
-	buildNATS   = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
+	buildNoetl    = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", raceEnabled) })
+	buildDuckDB   = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-duckdb", raceEnabled, "-tags", "duckdb") })
+	buildComplete = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-complete", false, "-tags", "duckdb") })
+	buildFaulty   = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", false, "-tags", "failpoints") })
+	buildNATS     = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
 )
 
 func built(t testing.TB, once func() (string, error)) string {

@@ -110,6 +110,9 @@ func (c *Call) describedLogin(ctx context.Context, field string, m map[string]an
 		for k, x := range m {
 			if k != "type" && k != "source" && k != "service" {
 				data[k] = x
+				if text, ok := x.(string); ok && isProof[k] {
+					c.Hidden(text)
+				}
 			}
 		}
 		return &Credential{Type: kind, Data: data}, nil
@@ -131,6 +134,12 @@ func (c *Call) describedLogin(ctx context.Context, field string, m map[string]an
 		}
 	}
 	return out, nil
+}
+
+// isProof are the names under which authors write a secret into a playbook.
+var isProof = map[string]bool{
+	"token": true, "access_token": true, "password": true, "api_key": true, "secret": true, "client_secret": true, "private_key": true,
+	"secret_access_key": true, "secret_key": true, "db_password": true, "value": true,
 }
 
 func (c *Call) credential(ctx context.Context, alias string) (*Credential, error) {

@@ -36,6 +36,7 @@ type Call struct {
 	Step        string
 	CommandID   string
 	Attempt     int // of the command
+	Run         int // counts the actions of the command, retries too; whoever runs it again after a crash gets the same number. 0 = not known
 	ServerURL   string
 	Timeout     time.Duration // upper bound of the action; 0 = none. ctx carries it too
 	Log         io.Writer     // live output; never nil. Secrets are taken out on the way

@@ -57,7 +57,7 @@ var sideCalls = []call{
 	{by: gui, ask: "DELETE /api/vars/$child", status: 200, shape: `{execution_id: id, variables_deleted: 3, status: "ok"}`},
 
 	{
-		by: worker, ask: "POST /api/worker/pool/register", body: `{"name":"rust-1","component_type":"worker_pool","base_url":"http://w:1","status":"ready","labels":{"pool":"shared"},"capabilities":["python"],"capacity":4,"runtime":{"kind":"rust","worker_public_key":"AAAA"},"hostname":"host-7"}`, status: 200,
+		by: worker, ask: "POST /api/worker/pool/register", body: `{"name":"rust-1","component_type":"worker_pool","base_url":"http://w:1","status":"ready","labels":{"pool":"shared"},"capabilities":["python"],"capacity":4,"runtime":{"kind":"rust","worker_public_key":"QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="},"hostname":"host-7"}`, status: 200,
 		shape: `{runtime_id: id, name: "rust-1", kind: "worker_pool", uri: "http://w:1", status: "ready", labels: {pool: "shared"}, capabilities: ["python"+], capacity: 4, runtime: {kind: "rust"}, heartbeat: time, created_at: time, updated_at: time}`,
 	},
 	{by: worker, ask: "POST /api/worker/pool/register", body: `{"name":"x","kind":"nonsense"}`, status: 422, shape: `@error`},

@@ -37,6 +37,8 @@ func (w *Worker) beatUntil(ctx context.Context) {
 	defer beat.Stop()
 	progress := time.NewTicker(progressInterval)
 	defer progress.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,6 +51,11 @@ func (w *Worker) beatUntil(ctx context.Context) {
 			w.beat(ctx)
 		case <-progress.C:
 			w.progress()
+		case <-second.C:
+			w.observe()
+			if w.options.Bus != nil && !w.options.Bus.Connected() {
+				w.beat(ctx) // cancellations come no other way now
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 // retryDelays are the pauses before a notification is looked at again when the
@@ -18,6 +19,9 @@ const (
 	// maxPause bounds how long a slot rests after a claim failed, so that an
 	// absent plane costs a few calls and not the whole queue.
 	maxPause = 5 * time.Second
+	// turn is how long the loop waits for a delivery before it comes round again
+	// and shows that it is alive.
+	turn = 30 * time.Second
 	// busPause is the rest after the bus failed.
 	busPause = time.Second
 )
@@ -30,23 +34,54 @@ func (w *Worker) pull(ctx context.Context) (leave func(), err error) {
 		<-ctx.Done()
 		return func() {}, nil
 	}
+	select { // so that the registry knows us before the first claim, if it can
+	case <-w.introduced:
+	case <-ctx.Done():
+		return func() {}, nil
+	}
 	sub, leave, err := w.join(ctx)
 	if err != nil || sub == nil {
 		return leave, err
 	}
+	w.condition.join(sub)
 	for w.acquire(ctx) {
-		d, err := sub.Next(ctx)
-		if err != nil {
-			w.Unreserve()
-			if ctx.Err() == nil {
-				w.log.Warn("no delivery from the bus", "error", err)
-				rest(ctx, busPause)
-			}
+		d, err := w.next(ctx, sub)
+		switch {
+		case d != nil:
+			go w.serve(ctx, d)
 			continue
+		case err != nil && ctx.Err() == nil:
+			w.log.Warn("no delivery from the bus", "error", err)
+			rest(ctx, busPause)
 		}
-		go w.serve(ctx, d)
+		w.Unreserve()
 	}
 	return leave, nil
+}
+
+// next waits for a delivery, for a while: it is nil when none came.
+func (w *Worker) next(ctx context.Context, sub bus.Subscription) (bus.Delivery, error) {
+	m, began := w.options.Metrics, w.options.Clock()
+	w.condition.turned(began)
+	wait, cancel := context.WithTimeout(ctx, turn)
+	defer cancel()
+	d, err := sub.Next(wait)
+	now := w.options.Clock()
+	if d == nil && wait.Err() != nil {
+		if ctx.Err() == nil {
+			m.Pulls.Inc(obs.PullEmpty)
+			w.condition.pulled(now, nil)
+		}
+		return nil, nil
+	}
+	w.condition.pulled(now, err)
+	if err != nil {
+		m.Pulls.Inc(obs.PullError)
+		return nil, err
+	}
+	m.Pulls.Inc(obs.PullDelivered)
+	m.PullDuration.Observe(now.Sub(began).Seconds())
+	return d, nil
 }
 
 // join subscribes to notifications and cancellations. It waits for a bus that
@@ -54,6 +89,7 @@ func (w *Worker) pull(ctx context.Context) (leave func(), err error) {
 // subscription is nil when ctx ended first.
 func (w *Worker) join(ctx context.Context) (bus.Subscription, func(), error) {
 	for ctx.Err() == nil {
+		w.condition.turned(w.options.Clock())
 		sub, leave, err := w.subscribe(ctx)
 		if err == nil {
 			return sub, leave, nil
@@ -90,6 +126,12 @@ func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
 		return
 	}
 	n := d.Notification()
+	if s := w.options.Spool; s != nil && s.holds(n.EventID) && !w.replay(w.calls) {
+		// It has run; only the word of it is missing.
+		w.settle(d.Nak(retryDelays[0]))
+		rest(ctx, retryDelays[0])
+		return
+	}
 	cmd, err := w.options.Plane.Claim(w.calls, event.ClaimRequest{
 		EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID, Heartbeats: true,
 	})
@@ -98,9 +140,11 @@ func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
 	}
 	if err == nil {
 		w.claimFailures.Store(0)
+		w.options.Metrics.ClaimSucceeded.Inc()
 		w.work(cmd, d)
 		return
 	}
+	w.options.Metrics.ClaimFailed.Inc()
 	w.claimFailed(ctx, d, err)
 }
 
@@ -116,6 +160,7 @@ func (w *Worker) claimFailed(ctx context.Context, d bus.Delivery, err error) {
 	case event.NotFound:
 		w.claimFailures.Store(0)
 		log.Warn("notification of a command nobody knows")
+		w.options.Metrics.ClaimDeadLettered.Inc()
 		w.settle(d.Ack())
 		return
 	}

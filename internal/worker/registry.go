@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -17,7 +18,7 @@ type Registry interface {
 }
 
 const (
-	// pulse is how often a worker tells that it is alive.
+	// pulse is how often a worker tells that it is alive unless told.
 	pulse = 15 * time.Second
 	// registryTime bounds one call of the registry, and leaveTime the last one:
 	// a worker does not stay because nobody takes note of its leaving.
@@ -29,22 +30,50 @@ const (
 // out. What fails is tried again with the next pulse.
 func (w *Worker) enlisted(ctx context.Context) {
 	if w.options.Registry == nil {
+		w.condition.registered(true)
+		close(w.introduced)
 		return
 	}
-	tick := time.NewTicker(pulse)
+	tick := time.NewTicker(w.options.Pulse)
 	defer tick.Stop()
 	r := &enrolment{w: w, registration: w.options.Registration}
 	r.registration.Name, r.registration.Kind = w.options.ID, event.KindWorkerPool
 	r.try(ctx)
+	close(w.introduced)
+	if !r.known { // it works from now on, so not all that has its name is its predecessor's
+		r.registration.Runtime = withMember(r.registration.Runtime, "resumed", true)
+	}
+	leaving := w.leaving
 	for {
 		select {
 		case <-ctx.Done():
 			r.leave(context.WithoutCancel(ctx))
 			return
+		case <-leaving:
+			leaving = nil
+			if w.InFlight() == 0 {
+				continue // it is gone in a moment
+			}
+			r.registration.Status = draining
+			r.known = false // to be told as a whole
+			r.try(ctx)
 		case <-tick.C:
 			r.try(ctx)
 		}
 	}
+}
+
+// draining is the status of a worker that takes no more commands.
+const draining = "draining"
+
+// withMember adds a member to an object; what is none stays as it is.
+func withMember(raw json.RawMessage, name string, value any) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(raw) > 0 && json.Unmarshal(raw, &members) != nil || members == nil {
+		return raw
+	}
+	members[name] = encode(value)
+	return encode(members)
 }
 
 // enrolment is the worker's place in the registry. One goroutine owns it.
@@ -52,6 +81,7 @@ type enrolment struct {
 	w            *Worker
 	registration event.Registration
 	known        bool
+	enlisted     bool // it was known once, so there is something to take out
 	failing      bool
 }
 
@@ -67,6 +97,7 @@ func (r *enrolment) try(ctx context.Context) {
 		r.w.log.Info("worker is in the registry again")
 	}
 	r.failing = err != nil
+	r.w.condition.registered(r.known)
 }
 
 // beat enlists when the registry does not know the worker.
@@ -86,12 +117,12 @@ func (r *enrolment) beat(ctx context.Context) error {
 	if _, err := registry.Enlist(ctx, r.registration); err != nil {
 		return err
 	}
-	r.known = true
+	r.known, r.enlisted = true, true
 	return nil
 }
 
 func (r *enrolment) leave(ctx context.Context) {
-	if !r.known {
+	if !r.enlisted {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)

@@ -19,14 +19,22 @@ const (
 // failure of the command, else the command would be run again for nothing.
 // ok is false when the plane has not taken any report.
 func (w *Worker) report(ctx context.Context, t *task, ev event.Incoming) (answer event.ReportAnswer, ok bool) {
-	answer, err := w.send(ctx, t, ev)
+	answer, sent, err := w.send(ctx, t, ev)
 	if err != nil && refused(err) {
 		w.log.Error("the result of a command was refused", "command_id", t.cmd.Meta.CommandID, "error", err)
 		ev = failed(t.cmd, &tool.Error{Kind: tool.KindResourceLimit, Message: "the result was refused: " + err.Error()})
-		answer, err = w.send(ctx, t, ev)
+		answer, sent, err = w.send(ctx, t, ev)
 	}
 	if err == nil {
 		return answer, true
+	}
+	w.options.Metrics.EmitFailed.Inc(string(ev.Type))
+	if keepable(err) && !errors.Is(context.Cause(ctx), ErrClaimLost) && w.keep(t, sent) {
+		if t.delivery != nil {
+			// It is looked at once more, in case the report is lost with this disk.
+			w.settle(t.delivery.Nak(w.options.Lease))
+		}
+		return answer, false
 	}
 	w.log.Error("report dropped", "command_id", t.cmd.Meta.CommandID, "event_type", ev.Type, "error", err)
 	if t.delivery == nil {
@@ -52,8 +60,8 @@ func refused(err error) bool {
 
 // send reports one event until the plane takes it, refuses it, or the claim is
 // no longer ours. The event id is made once, so that a report which arrived
-// although its answer did not is recognised.
-func (w *Worker) send(ctx context.Context, t *task, ev event.Incoming) (event.ReportAnswer, error) {
+// although its answer did not is recognised; sent is the event with it.
+func (w *Worker) send(ctx context.Context, t *task, ev event.Incoming) (answer event.ReportAnswer, sent event.Incoming, err error) {
 	if ev.EventID == 0 {
 		ev.EventID = w.options.IDs()
 	}
@@ -62,17 +70,22 @@ func (w *Worker) send(ctx context.Context, t *task, ev event.Incoming) (event.Re
 		if w.isDraining() {
 			r.Eager = 0
 		}
+		began := w.options.Clock()
 		answer, err := w.options.Plane.Report(w.calls, r)
+		if err == nil {
+			w.options.Metrics.EmitDuration.Observe(w.options.Clock().Sub(began).Seconds(), string(ev.Type))
+		}
 		if err == nil || !transient(err) || w.calls.Err() != nil {
-			return answer, err
+			return answer, ev, err
 		}
 		wait := jitter(pause)
 		if w.options.Clock().Add(wait).After(w.leaseOf(t)) || errors.Is(context.Cause(ctx), ErrClaimLost) {
-			return answer, err
+			return answer, ev, err
 		}
 		w.log.Warn("report failed", "command_id", t.cmd.Meta.CommandID, "retry_in", wait, "error", err)
+		w.options.Metrics.EmitRetries.Inc()
 		if !rest(w.calls, wait) {
-			return answer, err
+			return answer, ev, err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -48,12 +49,16 @@ func (w *Worker) Deliver(cmd *event.Command) {
 
 // acquire waits for a slot. It is false when ctx has ended, even if one is free.
 func (w *Worker) acquire(ctx context.Context) bool {
+	tick := time.NewTicker(turn)
+	defer tick.Stop()
 	for ctx.Err() == nil {
+		w.condition.turned(w.options.Clock())
 		if w.Reserve() {
 			return true
 		}
 		select {
 		case <-w.freed:
+		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}

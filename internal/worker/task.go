@@ -38,6 +38,7 @@ func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *ta
 	t.lease = w.leaseLocked(cmd.LeaseUntil)
 	w.paceLocked(cmd.LeaseUntil)
 	w.tasks[t] = struct{}{}
+	w.options.Metrics.Concurrent.Set(float64(len(w.tasks)))
 	return ctx, t
 }
 
@@ -58,6 +59,7 @@ func (w *Worker) end(t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.tasks, t)
+	w.options.Metrics.Concurrent.Set(float64(len(w.tasks)))
 }
 
 // work runs a command and then those the plane hands over in its answers.
@@ -92,7 +94,9 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 		return nil
 	}
 	_ = failpoint.Hit(failpoint.WorkerClaimed)
+	began := w.options.Clock()
 	ev := w.execute(ctx, t.cmd)
+	w.dispatched(t.cmd, ev, w.options.Clock().Sub(began))
 	_ = failpoint.Hit(failpoint.WorkerRan)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrClaimLost):
@@ -109,6 +113,10 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 	case errors.Is(cause, ErrCancelled) && ev.Type != event.CommandCancelled:
 		ev = cancelled(t.cmd)
 	}
+	if ev.Type == "" {
+		w.postponed(t)
+		return nil
+	}
 	answer, ok := w.report(ctx, t, ev)
 	if !ok {
 		return nil
@@ -116,6 +124,14 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 	_ = failpoint.Hit(failpoint.WorkerReported)
 	t.ack(w)
 	return answer.Commands
+}
+
+// dispatched counts a run.
+func (w *Worker) dispatched(cmd *event.Command, ev event.Incoming, took time.Duration) {
+	w.options.Metrics.DispatchDuration.Observe(took.Seconds(), cmd.Action)
+	if ev.Type != "" && ev.Type != event.CommandParked && !succeeded(ev) {
+		w.options.Metrics.DispatchErrors.Inc(cmd.Action)
+	}
 }
 
 func succeeded(ev event.Incoming) bool {
@@ -140,7 +156,9 @@ func (w *Worker) execute(ctx context.Context, cmd *event.Command) (ev event.Inco
 	}()
 	out := io.Discard
 	if w.options.Output != nil {
-		out = w.options.Output(cmd)
+		live := w.options.Output(cmd)
+		defer func() { live.Finish(ev.Type != event.CommandParked && ev.Type != "") }()
+		out = live
 	}
 	return w.options.Runner.Run(ctx, cmd, out)
 }
@@ -152,6 +170,16 @@ func (w *Worker) interrupted(t *task) {
 	w.release(t.cmd)
 	if t.delivery != nil {
 		w.settle(t.delivery.Nak(0))
+	}
+}
+
+// postponed gives back a command that could not begin for a reason that will
+// pass.
+func (w *Worker) postponed(t *task) {
+	w.log.Warn("command postponed", "command_id", t.cmd.Meta.CommandID, "execution_id", t.cmd.ExecutionID)
+	w.release(t.cmd)
+	if t.delivery != nil {
+		w.settle(t.delivery.Nak(retryDelays[min(t.cmd.Meta.Attempt, len(retryDelays)-1)]))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 // Plane is the control plane as a worker sees it, in this process or across
@@ -33,7 +34,8 @@ type Plane interface {
 }
 
 // Runner executes one command and returns the event that ends it or parks it,
-// without an id. It returns soon after ctx ends; context.Cause tells why that happened.
+// without an id. One without a type says that the command could not begin for a
+// reason that will pass; it is given back. It returns soon after ctx ends; context.Cause tells why that happened.
 type Runner interface {
 	Run(ctx context.Context, cmd *event.Command, log io.Writer) event.Incoming
 }
@@ -59,6 +61,8 @@ type Options struct {
 	// 60 s. Heartbeat is the time between renewals; default 15 s.
 	Lease     time.Duration
 	Heartbeat time.Duration
+	// Pulse is how often the registry hears that the worker is there; default 15 s.
+	Pulse time.Duration
 	// Drain is how long Run waits for running commands when it is told to
 	// end; default 25 s, negative for not at all.
 	Drain time.Duration
@@ -71,8 +75,12 @@ type Options struct {
 	// OnFree, when set, is called after a slot became free, so that whoever
 	// delivers knows when to try again. It must not block.
 	OnFree func()
+	// Spool, when set, keeps reports that the plane could not be given in time.
+	Spool *Spool
+	// Metrics are where the worker counts; default a registry nobody sees.
+	Metrics *obs.WorkerMetrics
 	// Output, when set, is where the live output of a command goes.
-	Output func(cmd *event.Command) io.Writer
+	Output func(cmd *event.Command) CommandOutput
 
 	Logger *slog.Logger
 	Clock  func() time.Time
@@ -107,11 +115,15 @@ func (o Options) withDefaults() (Options, error) {
 	set(&o.Lease, 60*time.Second)
 	set(&o.Heartbeat, 15*time.Second)
 	set(&o.Drain, 25*time.Second)
+	set(&o.Pulse, pulse)
 	if o.Slots == 0 {
 		o.Slots = 4
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = obs.NewWorker(&obs.Registry{}, obs.WorkerVocabulary{})
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -135,6 +147,12 @@ type Worker struct {
 	claimFailures atomic.Int32  // in a row
 	freed         chan struct{} // a slot may be free; for the puller
 	paced         chan struct{} // pace changed; for the heartbeat
+	introduced    chan struct{} // closed once the registry was told of us, or could not be
+	leaving       chan struct{} // closed when the worker begins to drain
+	hurry         chan struct{} // closed when it must not drain any longer
+	hurried       sync.Once
+	condition     condition
+	replaying     sync.Mutex // orders deliveries from the spool
 
 	mu       sync.Mutex // guards everything below
 	free     int
@@ -154,6 +172,7 @@ func New(o Options) (*Worker, error) {
 	w := &Worker{
 		options: o, log: o.Logger.With("worker", o.ID),
 		freed: make(chan struct{}, 1), paced: make(chan struct{}, 1), idle: make(chan struct{}),
+		introduced: make(chan struct{}), leaving: make(chan struct{}), hurry: make(chan struct{}),
 		free: o.Slots, pace: o.Heartbeat, tasks: make(map[*task]struct{}, o.Slots),
 	}
 	w.runs, w.stopRuns = context.WithCancelCause(context.Background())
@@ -181,11 +200,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	beating, stopBeats := context.WithCancel(context.Background())
 	beats.Go(func() { w.beatUntil(beating) })
 	beats.Go(func() { w.enlisted(beating) })
+	beats.Go(func() { w.replayUntil(w.calls) })
 	leave, err := w.pull(ctx)
 	w.shutDown()
 	leave()
 	stopBeats()
 	beats.Wait()
+	w.options.Metrics.Ready.Set(0)
 	w.log.Info("worker ended")
 	return err
 }
@@ -196,27 +217,35 @@ func (w *Worker) shutDown() {
 	w.draining = true
 	w.checkIdleLocked()
 	w.mu.Unlock()
-	if !w.waitIdle(w.options.Drain) {
+	close(w.leaving)
+	if !w.waitIdle(w.options.Drain, w.hurry) {
 		w.log.Warn("interrupting commands that did not finish in time", "running", w.InFlight(), "drain", w.options.Drain)
 	}
 	w.stopRuns(ErrShutdown)
-	finished := w.waitIdle(grace)
+	finished := w.waitIdle(grace, nil)
 	w.stopCalls()
-	if !finished && !w.waitIdle(time.Second) {
+	if !finished && !w.waitIdle(time.Second, nil) {
 		w.log.Error("commands do not end; their leases will expire", "running", w.InFlight())
 	}
 }
 
-func (w *Worker) waitIdle(limit time.Duration) bool {
+// waitIdle waits until nothing runs any more, for so long or until it is not
+// worth waiting.
+func (w *Worker) waitIdle(limit time.Duration, enough <-chan struct{}) bool {
 	t := time.NewTimer(max(limit, 0))
 	defer t.Stop()
 	select {
 	case <-w.idle:
 		return true
 	case <-t.C:
-		return false
+	case <-enough:
 	}
+	return false
 }
+
+// Hurry ends the time that running commands have to finish while the worker
+// drains; they are interrupted at once. It may be called more than once.
+func (w *Worker) Hurry() { w.hurried.Do(func() { close(w.hurry) }) }
 
 // InFlight is the number of commands the worker holds a claim of.
 func (w *Worker) InFlight() int {

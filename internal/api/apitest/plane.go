@@ -32,6 +32,8 @@ type Plane struct {
 	OnClaim     func(context.Context, event.ClaimRequest) (*event.Command, error)
 	OnCommand   func(execution, id event.ID) (*event.Command, error)
 	OnReport    func(event.Report) (event.ReportAnswer, error)
+	OnSignal    func(event.ID, control.SignalRequest) (control.SignalAnswer, error)
+	OnWaits     func(event.ID) ([]event.SignalWait, error)
 	OnHeartbeat func([]event.Heartbeat) ([]event.HeartbeatAnswer, error)
 	OnRelease   func(event.Heartbeat) error
 	OnRerun     func(event.ID, control.RerunRequest) (control.ExecuteAnswer, error)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -36,4 +37,27 @@ func (p *Plane) Result(_ context.Context, ref string) (json.RawMessage, error) {
 		return nil, missing("not found")
 	}
 	return bytes.Clone(data), nil
+}
+
+// PutBlob is PutResult for a stream; of the options only the name counts.
+func (p *Plane) PutBlob(ctx context.Context, execution event.ID, o event.ResultOptions, r io.Reader) (event.StoredResult, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return event.StoredResult{}, err
+	}
+	return p.PutResult(ctx, execution, o.Name, data)
+}
+
+// OpenBlob reads a value that was put, or a part of it.
+func (p *Plane) OpenBlob(ctx context.Context, ref string, offset, length int64) (io.ReadCloser, event.StoredResult, error) {
+	data, err := p.Result(ctx, ref)
+	if err != nil {
+		return nil, event.StoredResult{}, err
+	}
+	at := event.StoredResult{Ref: ref, Store: "db", Scope: "execution", Bytes: int64(len(data)), SHA256: "sum"}
+	data = data[min(offset, at.Bytes):]
+	if length > 0 {
+		data = data[:min(length, int64(len(data)))]
+	}
+	return io.NopCloser(bytes.NewReader(data)), at, nil
 }

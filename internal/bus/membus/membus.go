@@ -29,6 +29,8 @@ type Options struct {
 
 	AckWait         time.Duration // silence after which a delivery is repeated; default 60 s
 	DuplicateWindow time.Duration // equal publications within it are one; default 2 min
+	MaxLogs         int           // bytes of live output kept; default 64 MiB
+	MaxExecutionLog int           // bytes of it of one execution; default 10 MiB
 	MaxQueue        int           // notifications kept per pool, the newest; default 65,536
 }
 
@@ -46,6 +48,7 @@ type Bus struct {
 	recent   map[string]time.Time // message id -> when it was published
 	order    []string             // the keys of recent, oldest first
 	events   events
+	logs     logs
 }
 
 // queue holds what waits for a delivery in one pool.
@@ -64,6 +67,12 @@ func New(o Options) *Bus {
 	}
 	if o.MaxQueue == 0 {
 		o.MaxQueue = 1 << 16
+	}
+	if o.MaxLogs == 0 {
+		o.MaxLogs = 64 << 20
+	}
+	if o.MaxExecutionLog == 0 {
+		o.MaxExecutionLog = 10 << 20
 	}
 	return &Bus{
 		options: o, pools: map[string]*queue{}, subs: map[*subscription]struct{}{},

@@ -28,6 +28,7 @@ type EmbeddedOptions struct {
 
 	MaxStore  int64 // bytes of notifications kept on disk; default 256 MiB
 	MaxEvents int64 // bytes of events kept on disk; default 1 GiB
+	MaxLogs   int64 // bytes of live output kept on disk; default 1 GiB
 	Logger    *slog.Logger
 }
 
@@ -48,13 +49,16 @@ func Embedded(ctx context.Context, o EmbeddedOptions) (*Bus, error) {
 	if o.MaxEvents == 0 {
 		o.MaxEvents = defaultMaxEvents
 	}
+	if o.MaxLogs == 0 {
+		o.MaxLogs = defaultMaxLogs
+	}
 	s, err := startServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	b, err := open(ctx, Options{
 		Token: o.Token, Stream: o.Stream, Subject: o.Subject, Consumer: o.Consumer,
-		Logger: o.Logger, Name: "noetl embedded", maxBytes: o.MaxStore, maxEventBytes: o.MaxEvents,
+		Logger: o.Logger, Name: "noetl embedded", maxBytes: o.MaxStore, maxEventBytes: o.MaxEvents, MaxLogs: o.MaxLogs,
 	}.withDefaults(), s)
 	if err != nil {
 		s.Shutdown()
@@ -97,7 +101,7 @@ func (o EmbeddedOptions) serverOptions() (*server.Options, error) {
 		JetStream: true, StoreDir: o.StoreDir,
 		JetStreamMaxMemory: maxMemory,
 		// Twice the streams' limits leave room for blocks being compacted.
-		JetStreamMaxStore: 2 * (o.MaxStore + o.MaxEvents),
+		JetStreamMaxStore: 2 * (o.MaxStore + o.MaxEvents + o.MaxLogs),
 		Authorization:     o.Token,
 	}
 	if o.Listen == "" {

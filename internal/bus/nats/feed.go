@@ -15,6 +15,8 @@ const (
 	// A request the broker is silent about for so long is taken for lost.
 	pullSilence = 3 * pullHeartbeat
 
+	silent = "no heartbeat"
+
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
@@ -36,6 +38,7 @@ type feed struct {
 	asked   int       // messages requested and not yet received
 	heard   time.Time // when the broker last said something about that
 	backoff time.Duration
+	ill     string // why the consumer is being mended; "" when it is not
 }
 
 func newFeed(s *subscription, pool string) (*feed, error) {
@@ -66,14 +69,16 @@ func (f *feed) run() {
 			return
 		case m := <-f.msgs:
 			f.heard = time.Now()
-			if trouble := f.receive(m); trouble != "" && !f.repair(trouble) {
+			if trouble := f.receive(m); trouble == "" {
+				f.well()
+			} else if !f.repair(trouble) {
 				return
 			}
 		case <-f.poke:
 		case <-f.forgot:
 			f.asked = 0
 		case <-silence.C:
-			if f.asked > 0 && time.Since(f.heard) > pullSilence && !f.repair("no heartbeat") {
+			if f.asked > 0 && time.Since(f.heard) > pullSilence && !f.repair(silent) {
 				return
 			}
 		case <-hold.C:
@@ -141,6 +146,11 @@ func (f *feed) accept(m *nats.Msg) {
 func (f *feed) repair(trouble string) bool {
 	f.asked = 0
 	f.backoff = min(max(2*f.backoff, minBackoff), maxBackoff)
+	f.ill = rejoinedConsumer
+	if trouble == silent {
+		f.ill = rejoinedSilence
+	}
+	f.s.lost(f)
 	f.s.bus.options.Logger.Warn("pull from NATS interrupted", "pool", f.pool, "trouble", trouble, "pause", f.backoff)
 	pause := time.NewTimer(f.backoff)
 	defer pause.Stop()
@@ -158,10 +168,23 @@ func (f *feed) repair(trouble string) bool {
 	if err == nil {
 		err = f.s.bus.ensureConsumer(ctx, f.pool)
 	}
+	if err == nil {
+		err = f.s.bus.ensureLogs(ctx)
+	}
 	if err != nil {
 		f.s.bus.options.Logger.Error("NATS consumer not usable", "pool", f.pool, "error", err)
+		return true
 	}
+	f.well()
 	return true
+}
+
+// well notes that the consumer is there, if it was thought lost.
+func (f *feed) well() {
+	if f.ill != "" {
+		f.s.found(f, f.ill)
+		f.ill = ""
+	}
 }
 
 // giveBack returns deliveries nobody took, and how long until the next is due.

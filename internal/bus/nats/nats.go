@@ -49,6 +49,8 @@ type Options struct {
 	Name     string // of this connection, as the broker's monitoring shows it
 
 	EventStream string // default noetl_events
+	LogStream   string // of live output; default NOETL_LOGS
+	MaxLogs     int64  // bytes of it that are kept; default 1 GiB, negative leaves it to the broker
 
 	Logger *slog.Logger
 
@@ -66,6 +68,10 @@ func (o Options) withDefaults() Options {
 	def(&o.Subject, DefaultSubject)
 	def(&o.Consumer, DefaultConsumer)
 	def(&o.EventStream, EventStreamName)
+	def(&o.LogStream, LogStreamName)
+	if o.MaxLogs == 0 {
+		o.MaxLogs = defaultMaxLogs
+	}
 	def(&o.Name, "noetl")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -118,7 +124,11 @@ func open(ctx context.Context, o Options, embedded *server.Server) (*Bus, error)
 		conn.Close()
 		return nil, b.unavailable("use JetStream", err)
 	}
-	if err := b.ensureStream(ctx); err != nil {
+	err = b.ensureStream(ctx)
+	if err == nil {
+		err = b.ensureLogs(ctx)
+	}
+	if err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -168,6 +178,10 @@ func (b *Bus) connectOptions(ctx context.Context) []nats.Option {
 
 // Connected tells whether the broker is reachable now.
 func (b *Bus) Connected() bool { return b.conn.IsConnected() }
+
+// Conn is the connection of the bus, for others that need one; it ends with the
+// bus.
+func (b *Bus) Conn() *nats.Conn { return b.conn }
 
 // Close ends all subscriptions and the connection, and stops the embedded
 // server. It may be called more than once.

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +34,9 @@ type subscription struct {
 	turn      int // index of the pool that is served next
 	buffered  int
 	unsettled map[*delivery]struct{}
-	idle      bool // a delivery was given back and nobody called Next since
+	idle      bool                // a delivery was given back and nobody called Next since
+	ailing    map[*feed]time.Time // pools whose consumer is being mended, and since when
+	rejoined  map[string]int      // how often, by reason
 }
 
 // Subscribe joins the consumer group of each pool.
@@ -56,6 +59,7 @@ func (b *Bus) Subscribe(ctx context.Context, pools []string, maxPending int) (bu
 		bus: b, max: max(maxPending, 1),
 		done: make(chan struct{}), wake: make(chan struct{}, 1),
 		unsettled: make(map[*delivery]struct{}),
+		ailing:    map[*feed]time.Time{}, rejoined: map[string]int{},
 	}
 	for _, pool := range pools {
 		f, err := newFeed(s, pool)
@@ -215,8 +219,48 @@ func (s *subscription) settled(d *delivery) bool {
 	return true
 }
 
+// Why a subscription had to take its place anew.
+const (
+	rejoinedConnection = "connection"
+	rejoinedConsumer   = "consumer"
+	rejoinedSilence    = "silence"
+)
+
+// Health tells whether the consumers are there.
+func (s *subscription) Health() bus.Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := bus.Health{Ready: len(s.ailing) == 0 && !s.stopped, Rejoined: maps.Clone(s.rejoined)}
+	for _, since := range s.ailing {
+		if h.Since.IsZero() || since.Before(h.Since) {
+			h.Since = since
+		}
+	}
+	return h
+}
+
+// lost notes that the consumer of f does not answer.
+func (s *subscription) lost(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.ailing[f]; !known {
+		s.ailing[f] = time.Now()
+	}
+}
+
+// found notes that it is there again.
+func (s *subscription) found(f *feed, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ailing, f)
+	s.rejoined[reason]++
+}
+
 // reset tells the feeds that the broker forgot their requests.
 func (s *subscription) reset() {
+	s.mu.Lock()
+	s.rejoined[rejoinedConnection]++
+	s.mu.Unlock()
 	for _, f := range s.pools {
 		select {
 		case f.forgot <- struct{}{}:

@@ -23,11 +23,13 @@ type Store struct {
 	executions map[event.ID]*execution
 	entries    map[event.ID]*store.Entry
 	results    map[resultKey]store.Result
+	parts      map[partKey][]byte // of results
 	claims     map[claimKey]claim
 	outbox     outbox
 	variables  map[event.ID]map[string]*store.Variable
 	runtimes   map[runtimeKey]*store.Runtime
 	snapshots  map[snapshotKey]store.Snapshot
+	secrets    secrets
 }
 
 var _ store.Store = (*Store)(nil)
@@ -46,10 +48,12 @@ func New() *Store {
 		executions: map[event.ID]*execution{},
 		entries:    map[event.ID]*store.Entry{},
 		results:    map[resultKey]store.Result{},
+		parts:      map[partKey][]byte{},
 		claims:     map[claimKey]claim{},
 		variables:  map[event.ID]map[string]*store.Variable{},
 		runtimes:   map[runtimeKey]*store.Runtime{},
 		snapshots:  map[snapshotKey]store.Snapshot{},
+		secrets:    newSecrets(),
 	}
 }
 

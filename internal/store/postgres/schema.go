@@ -12,7 +12,7 @@ import (
 // tables are what every database holds, whether or not it uses them all.
 var tables = []string{
 	"catalog", "command", "credential", "event", "execution", "keychain", "outbox", "projection_snapshot", "resource",
-	"result_store", "runtime", "schedule", "shard", "schema_migrations", "subscription_dedup", "transient",
+	"result_chunk", "result_store", "runtime", "schedule", "schema_migrations", "secret_audit", "shard", "subscription_dedup", "transient",
 }
 
 // Migrate implements store.Schema.

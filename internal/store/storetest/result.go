@@ -20,6 +20,7 @@ func newResult(execution event.ID, data string) store.Result {
 	return store.Result{
 		ExecutionID: execution, Ref: fmt.Sprintf("noetl://execution/%d/result/fetch/%d", execution, newID()), Name: "fetch",
 		Data: []byte(data), SHA256: hex.EncodeToString(sum[:]), CreatedAt: epoch,
+		Scope: store.ScopeExecution, MediaType: store.MediaJSON, Tier: store.TierDB, Bytes: int64(len(data)),
 	}
 }
 

@@ -23,8 +23,9 @@ import (
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := []map[string]func(*testing.T, store.Store){
-		logTests, raceTests, executionTests, timerTests, commandTests, resultTests, catalogTests, lifeTests,
+		logTests, raceTests, executionTests, timerTests, commandTests, resultTests, keptTests, catalogTests, lifeTests,
 		claimTests, outboxTests, variableTests, runtimeTests, snapshotTests, projectionTests, schemaTests, listTests, archiveTests,
+		credentialTests, keychainTests, auditTests,
 	}
 	for _, tests := range groups {
 		for name, test := range tests {
@@ -196,6 +197,7 @@ func callAll(ctx context.Context, s store.Store) map[string]error {
 	_, errs["EntryByPath"] = s.EntryByPath(ctx, "life", 0)
 	_, errs["ListEntries"] = s.ListEntries(ctx, store.EntryFilter{})
 	callMore(ctx, s, errs)
+	callSecrets(ctx, s, errs)
 	return errs
 }
 

@@ -1,11 +1,14 @@
 // Package artifact reads results that are kept outside the log, for steps that
-// want all of one. It must not know where they are kept.
+// want all of one or a part of it, and puts data there. It must not know where
+// they are kept.
 package artifact
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -18,7 +21,7 @@ type Fetcher interface {
 	Result(ctx context.Context, ref string) (json.RawMessage, error)
 }
 
-// Tool reads one stored result.
+// Tool reads and writes stored results.
 type Tool struct {
 	kind string
 	from Fetcher
@@ -36,9 +39,9 @@ func NewFetch(from Fetcher) *Tool { return &Tool{"result_fetch", from} }
 func (t *Tool) Kind() string { return t.kind }
 
 // Run gives the data behind result_ref (or ref), which stands in the input or
-// in the config. Data that is not there is an *Error of kind not_found; one
-// that cannot be had now is retryable. Both have the code
-// REFERENCE_NOT_AVAILABLE.
+// in the config, or the part of it that is asked for; or it puts data aside.
+// Data that is not there is an *Error of kind not_found; one that cannot be had
+// now is retryable. Both have the code REFERENCE_NOT_AVAILABLE.
 func (t *Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	ctx, cancel, limit, err := call.Bound(ctx, 0)
 	if err != nil {
@@ -48,38 +51,107 @@ func (t *Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	if ctx.Err() != nil {
 		return nil, tool.Ended(ctx, t.kind, limit)
 	}
+	run, err := t.action(call)
+	if err != nil {
+		return nil, err
+	}
+	res, err := run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, tool.Ended(ctx, t.kind, limit)
+	}
+	return res, err
+}
+
+type action func(ctx context.Context) (*tool.Result, error)
+
+func (t *Tool) action(call *tool.Call) (action, error) {
+	word, err := call.Fields().String("action")
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(word) {
+	case "", "get":
+		return t.reading(call)
+	case "put":
+		return putting(call)
+	}
+	return nil, tool.ConfigErrorf("action %q is not one of get, put", word)
+}
+
+// reading finds out what of which result is wanted.
+func (t *Tool) reading(call *tool.Call) (action, error) {
 	ref, err := t.reference(call)
 	if err != nil {
 		return nil, err
 	}
+	rows, byRows, err := rowSpan(call)
+	if err != nil {
+		return nil, err
+	}
+	bytes, byBytes, err := byteSpan(call)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case byRows && byBytes:
+		return nil, tool.ConfigErrorf("rows or bytes: offset and limit cannot be given together with byte_offset and byte_limit")
+	case byRows:
+		return func(ctx context.Context) (*tool.Result, error) { return t.rows(ctx, call, ref, rows) }, nil
+	case byBytes:
+		return func(ctx context.Context) (*tool.Result, error) { return t.bytes(ctx, call, ref, bytes) }, nil
+	}
+	return func(ctx context.Context) (*tool.Result, error) { return t.whole(ctx, call, ref) }, nil
+}
+
+// whole gives all of a result. One that is too large to be held is copied to
+// where the step's own result is kept.
+func (t *Tool) whole(ctx context.Context, call *tool.Call, ref string) (*tool.Result, error) {
 	data, err := t.from.Result(ctx, ref)
 	if err == nil {
 		return &tool.Result{Data: data}, nil
 	}
-	if ctx.Err() != nil {
-		return nil, tool.Ended(ctx, t.kind, limit)
+	if e, ok := errors.AsType[*event.Error](err); !ok || e.Code != event.Limit || call.Blobs == nil {
+		return nil, failure(ref, err)
 	}
-	return nil, failure(ref, err)
+	body, err := call.Blobs.Open(ctx, ref, 0, 0)
+	if err != nil {
+		return nil, failure(ref, err)
+	}
+	defer func() { _ = body.Close() }()
+	kept, err := call.Blobs.Put(ctx, tool.Blob{}, body)
+	if err != nil {
+		return nil, failure(ref, err)
+	}
+	return &tool.Result{Stored: kept}, nil
+}
+
+// open reads a result from a byte on; without a place for large data it must be
+// one that can be held.
+func (t *Tool) open(ctx context.Context, call *tool.Call, ref string, offset, length int64) (io.ReadCloser, error) {
+	if call.Blobs != nil {
+		body, err := call.Blobs.Open(ctx, ref, offset, length)
+		if err != nil {
+			return nil, failure(ref, err)
+		}
+		return body, nil
+	}
+	data, err := t.from.Result(ctx, ref)
+	if err != nil {
+		return nil, failure(ref, err)
+	}
+	data = data[min(offset, int64(len(data))):]
+	if length > 0 {
+		data = data[:min(length, int64(len(data)))]
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
 func (t *Tool) reference(call *tool.Call) (string, error) {
-	f := call.Fields()
-	action, err := f.String("action")
+	ref, err := call.Fields().String("result_ref", "ref", "uri")
 	if err != nil {
 		return "", err
 	}
-	switch strings.ToLower(action) {
-	case "", "get":
-	case "put":
-		return "", tool.ConfigErrorf("action put is not available: large results are stored without being asked to, and other data is written with a tool of its own")
-	default:
-		return "", tool.ConfigErrorf("action %q is not one of get", action)
-	}
-	ref, err := f.String("result_ref", "ref")
-	if err != nil {
-		return "", err
-	}
-	for _, name := range []string{"ref", "result_ref"} { // the later one wins
+	for _, name := range []string{"uri", "ref", "result_ref"} { // the later one wins
 		raw, ok := call.Args[name].(json.RawMessage)
 		if !ok || string(raw) == "null" {
 			continue
@@ -95,11 +167,16 @@ func (t *Tool) reference(call *tool.Call) (string, error) {
 }
 
 func failure(ref string, err error) error {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return e
+	}
 	e := &tool.Error{Kind: tool.KindConnection, Code: "REFERENCE_NOT_AVAILABLE", Retryable: true}
 	coded, ok := errors.AsType[*event.Error](err)
 	switch {
 	case ok && coded.Code == event.NotFound:
 		e.Kind, e.Retryable = tool.KindNotFound, false
+	case ok && coded.Code == event.Limit:
+		e.Kind, e.Retryable = tool.KindResourceLimit, false
 	case ok && (coded.Code == event.Invalid || coded.Code == event.BadRequest):
 		e.Kind, e.Retryable = tool.KindConfig, false
 	}

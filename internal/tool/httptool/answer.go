@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -14,28 +15,64 @@ import (
 	"unicode/utf8"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/outbound"
 )
 
-// readBody reads the answer up to the cap, which counts decompressed bytes so
-// that a small answer cannot grow without bound.
-func (t *Tool) readBody(resp *http.Response, p *plan) ([]byte, error) {
-	limit := t.opts.MaxResponseBytes
-	tooLarge := &tool.Error{
-		Kind: tool.KindResourceLimit, Code: "RESPONSE_TOO_LARGE", HTTPStatus: resp.StatusCode,
-		Message: fmt.Sprintf("%s %s: the answer is larger than %s; ask for fewer items or page through them",
-			p.method, shown(p.url), byteSize(limit)),
-	}
-	if p.method != http.MethodHead && resp.ContentLength > limit {
-		return nil, tooLarge
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+// answer is what came back, before it is read.
+type answer struct {
+	*plan
+	call  *tool.Call
+	resp  *http.Response
+	start time.Time
+	tool  *Tool
+}
+
+// receive reads the answer: into memory as long as it is small, into the
+// call's Blobs from there on.
+func (a *answer) receive(ctx context.Context) (*tool.Result, error) {
+	body, err := decoded(a.resp)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(body)) > limit {
-		return nil, tooLarge
+	bounded := &boundedReader{r: body, left: a.tool.opts.MaxDownloadBytes, tooLarge: a.tooLarge(a.tool.opts.MaxDownloadBytes)}
+	if a.download && a.resp.StatusCode < 300 {
+		if a.call.Blobs == nil {
+			return nil, &tool.Error{Kind: tool.KindStorageAccess, Code: "NO_STORE", Message: a.what() + ": download needs a place to put the answer, and this worker has none"}
+		}
+		return a.putAside(ctx, bounded)
 	}
-	return body, nil
+	held := a.held
+	if limit := int64(a.call.InlineLimit); a.call.Blobs != nil && limit > 0 && limit < held {
+		held = limit
+	}
+	if a.call.Blobs == nil && a.method != http.MethodHead && a.resp.ContentLength > held {
+		return nil, a.tooLarge(held)
+	}
+	head, err := io.ReadAll(io.LimitReader(bounded, held+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(head)) <= held {
+		value, err := a.value(head)
+		if err != nil {
+			return nil, err
+		}
+		return a.result(value)
+	}
+	if a.call.Blobs == nil {
+		return nil, a.tooLarge(held)
+	}
+	if a.respType == "json" && looksLikeJSON(a.mediaType(), head) {
+		return a.streamJSON(ctx, head, bounded)
+	}
+	return a.putAside(ctx, io.MultiReader(bytes.NewReader(head), bounded))
+}
+
+func (a *answer) tooLarge(limit int64) *tool.Error {
+	return &tool.Error{
+		Kind: tool.KindResourceLimit, Code: "RESPONSE_TOO_LARGE", HTTPStatus: a.resp.StatusCode,
+		Message: fmt.Sprintf("%s: the answer is larger than %s; ask for fewer items or page through them", a.what(), byteSize(limit)),
+	}
 }
 
 func byteSize(n int64) string {
@@ -45,51 +82,59 @@ func byteSize(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
+func (a *answer) mediaType() string { return a.resp.Header.Get("Content-Type") }
+
 // result assembles Data by hand: the body is spliced in as it came, so key
 // order and large numbers survive.
-func (p *plan) result(resp *http.Response, body []byte, elapsed time.Duration) (*tool.Result, error) {
-	headers := make(map[string]string, len(resp.Header))
-	for name, values := range resp.Header {
-		headers[strings.ToLower(name)] = strings.Join(values, ", ")
-	}
-	final := *resp.Request.URL
-	final.User = nil
-	value, err := p.value(resp, body)
+func (a *answer) result(value json.RawMessage) (*tool.Result, error) {
+	open, err := a.opening()
 	if err != nil {
 		return nil, err
 	}
-	headerJSON, err := tool.Encode(headers)
+	end, err := a.ending()
 	if err != nil {
 		return nil, err
 	}
-	urlJSON, err := tool.Encode(final.String())
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, 0, 2*len(value)+len(headerJSON)+len(urlJSON)+96)
-	data = append(data, `{"status_code":`...)
-	data = strconv.AppendInt(data, int64(resp.StatusCode), 10)
-	data = append(append(data, `,"headers":`...), headerJSON...)
-	data = append(append(data, `,"data":`...), value...)
+	data := make([]byte, 0, 2*len(value)+len(open)+len(end)+96)
+	data = append(append(data, open...), value...)
 	data = append(append(data, `,"body":`...), value...)
-	data = append(append(data, `,"url":`...), urlJSON...)
-	data = append(data, `,"elapsed":`...)
-	data = strconv.AppendFloat(data, elapsed.Seconds(), 'f', 6, 64)
-	data = append(data, '}')
-	return &tool.Result{Data: data, HTTP: &tool.HTTPInfo{Status: resp.StatusCode, Headers: headers}}, nil
+	data = append(data, end...)
+	return &tool.Result{Data: data, HTTP: a.info()}, nil
+}
+
+// opening is the envelope of the answer up to the body.
+func (a *answer) opening() ([]byte, error) {
+	headers, err := tool.Encode(a.info().Headers)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"status_code":%d,"headers":%s,"data":`, a.resp.StatusCode, headers), nil
+}
+
+// ending is the rest of the envelope, made when the body has been read.
+func (a *answer) ending() ([]byte, error) {
+	address, err := tool.Encode(outbound.Masked(a.resp.Request.URL, a.proof.Params()...))
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `,"url":%s,"elapsed":%.6f}`, address, max(time.Since(a.start).Seconds(), 1e-6)), nil
+}
+
+func (a *answer) info() *tool.HTTPInfo {
+	return &tool.HTTPInfo{Status: a.resp.StatusCode, Headers: outbound.Headers(a.resp.Header)}
 }
 
 // value is the body as JSON: itself when it is JSON, else text. An empty body
 // is null.
-func (p *plan) value(resp *http.Response, body []byte) (json.RawMessage, error) {
-	if p.respType == "binary" {
+func (a *answer) value(body []byte) (json.RawMessage, error) {
+	if a.respType == "binary" {
 		return tool.Encode(map[string]any{
 			"base64": base64.StdEncoding.EncodeToString(body),
 			"size":   len(body),
 		})
 	}
-	text := decodeText(resp.Header.Get("Content-Type"), body)
-	if p.respType == "json" {
+	text := decodeText(a.mediaType(), body)
+	if a.respType == "json" {
 		trimmed := bytes.TrimSpace(text)
 		if len(trimmed) == 0 {
 			return json.RawMessage("null"), nil
@@ -104,7 +149,7 @@ func (p *plan) value(resp *http.Response, body []byte) (json.RawMessage, error) 
 // decodeText gives valid UTF-8: Latin-1 is converted when the answer says so,
 // other broken bytes become replacement characters, a byte order mark goes.
 func decodeText(contentType string, body []byte) []byte {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	body = bytes.TrimPrefix(body, []byte(byteOrderMark))
 	if utf8.Valid(body) {
 		return body
 	}
@@ -119,3 +164,5 @@ func decodeText(contentType string, body []byte) []byte {
 	}
 	return bytes.ToValidUTF8(body, []byte("\uFFFD"))
 }
+
+const byteOrderMark = "\xef\xbb\xbf"

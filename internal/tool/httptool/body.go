@@ -2,26 +2,39 @@ package httptool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
-// payload is a request body. It is text so that a redirect can send it again.
+// payload is a request body. It is text, or can be opened again, so that a
+// redirect can repeat it.
 type payload struct {
 	present     bool
 	bytes       string
-	contentType string // used when the author gave none
+	contentType string                                           // used when the author gave none
+	open        func(ctx context.Context) (io.ReadCloser, error) // instead of bytes
+	length      int64                                            // of what open gives; -1 = unknown
 }
 
 // readBody finds the body: json, else form, else body or payload, else data,
 // which doubles as a query for methods without a body.
 func (p *plan) readBody(f tool.Fields) (err error) {
+	if _, v, ok := f.First("body_ref"); ok {
+		if name, _, twice := f.First("json", "form", "body", "payload"); twice {
+			return tool.ConfigErrorf("body_ref and %s are both given; a request has one body", name)
+		}
+		p.body, err = p.storedBody(v)
+		return err
+	}
 	if _, given := f["json"]; given {
 		p.body, err = p.jsonBody("json")
 		return err
@@ -38,6 +51,40 @@ func (p *plan) readBody(f tool.Fields) (err error) {
 		return p.readData(v)
 	}
 	return nil
+}
+
+// storedBody is data that was put aside: a reference, or the description that a
+// download left ({_ref, bytes, media_type}), which also tells its size.
+func (p *plan) storedBody(v any) (payload, error) {
+	about := tool.Fields{"_ref": v}
+	if m, ok := v.(map[string]any); ok {
+		about = m
+	}
+	ref, err := about.String("_ref", "ref")
+	if err != nil {
+		return payload{}, err
+	}
+	if ref == "" {
+		return payload{}, tool.ConfigErrorf("body_ref needs a reference such as {{ step._ref }}")
+	}
+	media, err := about.String("media_type")
+	if err != nil {
+		return payload{}, err
+	}
+	if media == "" {
+		media = "application/octet-stream"
+	}
+	if p.blobs == nil {
+		return payload{}, &tool.Error{Kind: tool.KindStorageAccess, Code: "NO_STORE", Message: "body_ref cannot be read: this worker has no access to stored data"}
+	}
+	body := payload{present: true, contentType: media, length: -1}
+	if text, _ := about.String("bytes"); text != "" {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+			body.length = n
+		}
+	}
+	body.open = func(ctx context.Context) (io.ReadCloser, error) { return p.blobs.Open(ctx, ref, 0, 0) }
+	return body, nil
 }
 
 func (p *plan) readData(v any) (err error) {
@@ -138,77 +185,4 @@ func multipartBody(name string, v any) (payload, error) {
 		return payload{}, tool.ConfigErrorf("%s cannot be sent as a form: %v", name, err)
 	}
 	return payload{present: true, bytes: buf.String(), contentType: w.FormDataContentType()}, nil
-}
-
-// readAuth puts resolved credentials into headers. A header the author wrote
-// by hand wins.
-func (p *plan) readAuth(f tool.Fields) error {
-	_, v, ok := f.First("auth")
-	if !ok {
-		return nil
-	}
-	if alias, isText := v.(string); isText {
-		return tool.ConfigErrorf("auth %q was not resolved to a credential; register a credential of this name", alias)
-	}
-	object, err := f.Object("auth")
-	if err != nil {
-		return err
-	}
-	a := tool.Fields(object)
-	kind, err := a.String("type")
-	if err != nil {
-		return err
-	}
-	switch strings.ToLower(kind) {
-	case "none", "":
-		return nil
-	case "bearer", "bearer_token":
-		return p.setSecret(a, "Authorization", "Bearer ", "token", "access_token", "bearer_token")
-	case "api_key", "apikey":
-		header, err := a.String("header", "header_name")
-		if err != nil {
-			return err
-		}
-		if header == "" {
-			header = "X-API-Key"
-		}
-		p.secret = header
-		return p.setSecret(a, header, "", "key", "api_key", "token", "value")
-	case "basic":
-		return p.setBasic(a)
-	}
-	return tool.ConfigErrorf("auth.type %q is not available; use bearer, basic or api_key", kind)
-}
-
-func (p *plan) setSecret(a tool.Fields, header, prefix string, names ...string) error {
-	secret, err := a.String(names...)
-	if err != nil {
-		return err
-	}
-	if secret == "" {
-		return tool.ConfigErrorf("auth has no %s", names[0])
-	}
-	if p.header.Get(header) == "" {
-		p.header.Set(header, prefix+secret)
-	}
-	return nil
-}
-
-func (p *plan) setBasic(a tool.Fields) error {
-	user, err := a.String("username", "user")
-	if err != nil {
-		return err
-	}
-	password, err := a.String("password")
-	if err != nil {
-		return err
-	}
-	if user == "" && password == "" {
-		return tool.ConfigErrorf("auth of type basic needs username and password")
-	}
-	if p.header.Get("Authorization") == "" {
-		req := http.Request{Header: p.header}
-		req.SetBasicAuth(user, password)
-	}
-	return nil
 }

@@ -200,7 +200,7 @@ func TestRedirectsKeepSecretsHome(t *testing.T) {
 		http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1), http.StatusFound)
 	}))
 	t.Cleanup(srv.Close)
-	config := map[string]any{"url": srv.URL, "auth": map[string]any{"type": "api_key", "header": "X-Key", "key": "k"}}
+	config := map[string]any{"url": srv.URL, "auth": map[string]any{"type": "api_key", "header": "X-Key", "value": "k"}}
 	res, err := newTool(t, httptool.Options{}).Run(t.Context(), callOf(config))
 	if err != nil {
 		t.Fatal(err)
@@ -230,10 +230,9 @@ func TestVerificationCanBeSwitchedOff(t *testing.T) {
 func TestUnresolvedAuthIsAConfigError(t *testing.T) {
 	t.Parallel()
 	for want, auth := range map[string]any{
-		`auth "my_alias" was not resolved`: "my_alias",
-		"auth has no token":                map[string]any{"type": "bearer"},
-		"username and password":            map[string]any{"type": "basic"},
-		`"gcp_adc" is not available`:       map[string]any{"type": "gcp_adc"},
+		"auth has no token":           map[string]any{"type": "bearer"},
+		"username and password":       map[string]any{"type": "basic"},
+		`"kerberos" is not available`: map[string]any{"type": "kerberos", "token": "t"},
 	} {
 		_, e := fails(t, httptool.Options{}, map[string]any{"url": "http://127.0.0.1:1", "auth": auth})
 		if e.Kind != "config" || !strings.Contains(e.Message, want) {

@@ -101,7 +101,7 @@ func TestRequestsAreMadeAsConfigured(t *testing.T) {
 		"data may name query and body":    {m("method", "POST", "data", m("query", m("a", int64(1)), "body", m("b", int64(2)))), seen{Method: "POST", Query: "a=1", Body: `{"b":2}`, ContentType: "application/json"}},
 		"bearer":                          {m("auth", m("type", "bearer", "token", "t0k")), seen{Method: "GET", Auth: "Bearer t0k"}},
 		"basic":                           {m("auth", m("type", "basic", "username", "u", "password", "p")), seen{Method: "GET", Auth: "Basic dTpw"}},
-		"api key in its own header":       {m("auth", m("type", "api_key", "header", "X-Key", "key", "k")), seen{Method: "GET", Key: "k"}},
+		"api key in its own header":       {m("auth", m("type", "api_key", "header", "X-Key", "value", "k")), seen{Method: "GET", Key: "k"}},
 		"a header by hand wins over auth": {m("auth", m("type", "bearer", "token", "t"), "headers", m("authorization", "mine")), seen{Method: "GET", Auth: "mine"}},
 		"Host can be set":                 {m("headers", m("Host", "other.test")), seen{Method: "GET", Host: "other.test"}},
 	} {

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/outbound"
 )
 
 var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
@@ -23,17 +25,20 @@ type plan struct {
 	verify   bool
 	follow   bool
 	respType string // json, text or binary
-	secret   string // name of the header that carries an api key; "" when none
+	download bool   // put the body aside, whatever its size
+	held     int64  // largest body that is held in memory
+	proof    *outbound.Proof
 
+	blobs tool.Blobs
 	// encoded is a field as JSON, keys in the author's order.
 	encoded func(field string) (json.RawMessage, error)
 }
 
 func readPlan(call *tool.Call) (*plan, error) {
 	f := call.Fields()
-	p := &plan{header: http.Header{}, encoded: call.Encoded}
+	p := &plan{header: http.Header{}, encoded: call.Encoded, blobs: call.Blobs}
 	for _, read := range []func(tool.Fields) error{
-		p.readMethod, p.readURL, p.readHeaders, p.readSwitches, p.readBody, p.readAuth,
+		p.readMethod, p.readURL, p.readHeaders, p.readSwitches, p.readHeld, p.readBody,
 	} {
 		if err := read(f); err != nil {
 			return nil, err
@@ -57,26 +62,17 @@ func (p *plan) readMethod(f tool.Fields) error {
 	return nil
 }
 
-// readURL never repeats a URL that does not parse: it may hold a password in
-// a place where it cannot be recognised.
 func (p *plan) readURL(f tool.Fields) error {
 	text, err := f.String("url", "endpoint")
 	if err != nil {
 		return err
 	}
-	text = strings.TrimSpace(text)
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return tool.ConfigErrorf("http needs a url; an expression that gave nothing looks the same as a missing one")
 	}
-	u, err := url.Parse(text)
+	u, err := outbound.ParseURL("url", text)
 	if err != nil {
-		return tool.ConfigErrorf("url is not valid (is a special character left unescaped?)")
-	}
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return tool.ConfigErrorf("url %s must start with http:// or https://", shown(u))
-	}
-	if u.Host == "" {
-		return tool.ConfigErrorf("url %s has no host", shown(u))
+		return err
 	}
 	p.url = u
 	params, err := f.Object("params")
@@ -137,6 +133,9 @@ func (p *plan) readSwitches(f tool.Fields) (err error) {
 	if p.follow, err = f.Bool(true, "follow_redirects"); err != nil {
 		return err
 	}
+	if p.download, err = f.Bool(false, "download"); err != nil {
+		return err
+	}
 	if p.respType, err = f.String("response_type"); err != nil {
 		return err
 	}
@@ -150,15 +149,33 @@ func (p *plan) readSwitches(f tool.Fields) (err error) {
 	return nil
 }
 
+func (p *plan) readHeld(f tool.Fields) error {
+	text, err := f.String("max_response_bytes")
+	if err != nil || text == "" {
+		return err
+	}
+	if p.held, err = strconv.ParseInt(text, 10, 64); err != nil || p.held < 1 {
+		return tool.ConfigErrorf("max_response_bytes must be a number of bytes, not %q", text)
+	}
+	return nil
+}
+
 // request turns the plan into what net/http sends.
 func (p *plan) request(ctx context.Context) (*http.Request, error) {
 	var body io.Reader
-	if p.body.present {
+	if p.body.present && p.body.open == nil {
 		body = strings.NewReader(p.body.bytes)
 	}
 	req, err := http.NewRequestWithContext(ctx, p.method, p.url.String(), body)
 	if err != nil {
-		return nil, tool.ConfigErrorf("request to %s cannot be made", shown(p.url))
+		return nil, tool.ConfigErrorf("request to %s cannot be made", outbound.Shown(p.url))
+	}
+	if p.body.open != nil {
+		req.GetBody = func() (io.ReadCloser, error) { return p.body.open(ctx) }
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+		req.ContentLength = p.body.length
 	}
 	req.Header = p.header
 	// net/http takes these two from the request, not from its headers.
@@ -173,27 +190,5 @@ func (p *plan) request(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// redirect bounds the chain and keeps an api key from travelling to another
-// host; net/http itself does the same for Authorization and cookies.
-func (p *plan) redirect(req *http.Request, via []*http.Request) error {
-	if !p.follow {
-		return http.ErrUseLastResponse
-	}
-	if len(via) > maxRedirects {
-		return errRedirects
-	}
-	if p.secret != "" && req.URL.Host != via[0].URL.Host {
-		req.Header.Del(p.secret)
-	}
-	return nil
-}
-
-// shown is a URL for people: without user, password, query and fragment, any
-// of which may be a credential.
-func shown(u *url.URL) string {
-	s := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
-	if u.RawQuery != "" {
-		s += "?…"
-	}
-	return s
-}
+// what names the request in messages.
+func (p *plan) what() string { return p.method + " " + outbound.Shown(p.url) }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,8 +16,6 @@ import (
 )
 
 const (
-	// grace is how long a process group may take to end after SIGTERM.
-	grace = 2 * time.Second
 	// drain bounds the wait for output that a process outside the group may
 	// hold open for ever.
 	drain = time.Second
@@ -33,6 +32,7 @@ type child struct {
 	stdout  *os.File
 	stderr  *os.File
 	refused syscall.Errno // instead of a process: why there is none
+	taken   atomic.Bool   // by a call
 
 	gone   chan struct{} // closed when it has ended; then the fields below are set
 	status syscall.WaitStatus
@@ -60,6 +60,29 @@ func (c *child) close() {
 	c.stderr.Close()
 }
 
+// dead tells that it has ended.
+func (c *child) dead() bool {
+	if c.refused != 0 {
+		return false
+	}
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// take marks it as used; one that died meanwhile is of no use to anybody.
+func (c *child) take() bool {
+	c.taken.Store(true)
+	if c.dead() {
+		c.close()
+		return false
+	}
+	return true
+}
+
 // checked turns a refusal into the error it stands for.
 func (c *child) checked() (*child, error) {
 	if c.refused != 0 {
@@ -82,6 +105,8 @@ type answer struct {
 	complete bool // kind and body are set
 	kind     byte // R value, N no value, E failure
 	body     []byte
+	stored   *tool.Stored // instead of body
+	storeErr error        // why it could not be stored
 	tooLarge bool
 	ended    bool // ctx ended and the process was stopped
 	status   syscall.WaitStatus
@@ -92,10 +117,10 @@ type answer struct {
 
 // exchange runs one request and returns when the answer is here or the process
 // is dead, with nothing of the call left but a process that is about to exit.
-func (c *child) exchange(ctx context.Context, req *request, log io.Writer) *answer {
+func (c *child) exchange(ctx context.Context, req *request, call *tool.Call) *answer {
 	defer c.close()
 	out, errs := tool.NewCapture(tool.OutputLimit), tool.NewCapture(tool.OutputLimit)
-	live := tool.LiveLog(log)
+	live := tool.LiveLog(call.Log)
 	var streams sync.WaitGroup
 	streams.Go(func() { _, _ = io.Copy(io.MultiWriter(out, live), c.stdout) })
 	streams.Go(func() { _, _ = io.Copy(io.MultiWriter(errs, live), c.stderr) })
@@ -106,7 +131,7 @@ func (c *child) exchange(ctx context.Context, req *request, log io.Writer) *answ
 	})
 
 	a := &answer{}
-	c.converse(req, a)
+	c.converse(ctx, req, a, call)
 	if !a.complete {
 		c.await()
 	}
@@ -126,7 +151,7 @@ func (c *child) exchange(ctx context.Context, req *request, log io.Writer) *answ
 
 // converse sends the request and reads the answer. Any error means that the
 // process is gone or of no more use; what became of it its status tells.
-func (c *child) converse(req *request, a *answer) {
+func (c *child) converse(ctx context.Context, req *request, a *answer, call *tool.Call) {
 	for _, b := range req.frames() {
 		if _, err := c.talk.Write(b); err != nil {
 			return
@@ -146,6 +171,14 @@ func (c *child) converse(req *request, a *answer) {
 		return
 	}
 	size := binary.BigEndian.Uint64(head[1:])
+	if head[0] == 'R' && storable(call, size) {
+		a.stored, a.storeErr = store(ctx, call, r, size)
+		a.kind, a.complete = head[0], a.storeErr == nil || ctx.Err() == nil && !errors.Is(a.storeErr, io.ErrUnexpectedEOF)
+		if a.storeErr != nil {
+			c.talk.Close() // it cannot finish its answer, and ends
+		}
+		return
+	}
 	if size > maxResult {
 		a.tooLarge = true
 		c.talk.Close() // it cannot finish its answer, and ends
@@ -161,7 +194,7 @@ func (c *child) converse(req *request, a *answer) {
 // await waits for a process that will not answer any more; one that goes on
 // running without its socket is stopped.
 func (c *child) await() {
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(c.parent.grace)
 	defer timer.Stop()
 	select {
 	case <-c.gone:
@@ -195,7 +228,7 @@ func (c *child) terminate() {
 	for _, try := range []struct {
 		op   byte
 		wait time.Duration
-	}{{'T', grace}, {'K', reapWait}} {
+	}{{'T', c.parent.grace}, {'K', reapWait}} {
 		c.parent.order(try.op, c.pid)
 		timer := time.NewTimer(try.wait)
 		select {

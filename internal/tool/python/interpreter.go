@@ -27,12 +27,18 @@ func findInterpreter(option string) (string, error) {
 	return path, nil
 }
 
-const probe = `import sys; print(sys.executable); print("%d.%d" % sys.version_info[:2]); print(sys.version_info >= (3, 9))`
+// interpreter is the program behind a name.
+type interpreter struct {
+	path    string
+	version string // of the language, and what its packages are made for
+}
+
+const probe = `import sys, platform; print(sys.executable); print("%d.%d.%d" % sys.version_info[:3], sys.implementation.name, platform.machine()); print(sys.version_info >= (3, 9))`
 
 // resolve asks the program for the interpreter behind it: a pyenv shim costs
 // a hundred milliseconds at every start, the interpreter itself a tenth. The
 // program runs with the worker's environment, because shims depend on it.
-func resolve(ctx context.Context, path string) (string, error) {
+func resolve(ctx context.Context, path string) (interpreter, error) {
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(limited, path, "-c", probe)
@@ -42,18 +48,18 @@ func resolve(ctx context.Context, path string) (string, error) {
 	out, err := cmd.Output()
 	if err != nil {
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return interpreter{}, ctx.Err()
 		}
-		return "", tool.ConfigErrorf("%s does not work as a Python interpreter: %v: %s", path, err, lastLine(stderr.String()))
+		return interpreter{}, tool.ConfigErrorf("%s does not work as a Python interpreter: %v: %s", path, err, lastLine(stderr.String()))
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != 3 || lines[0] == "" {
-		return "", tool.ConfigErrorf("%s does not answer like a Python interpreter", path)
+		return interpreter{}, tool.ConfigErrorf("%s does not answer like a Python interpreter", path)
 	}
 	if lines[2] != "True" {
-		return "", tool.ConfigErrorf("%s is Python %s; 3.9 or newer is needed", lines[0], lines[1])
+		return interpreter{}, tool.ConfigErrorf("%s is Python %s; 3.9 or newer is needed", lines[0], lines[1])
 	}
-	return lines[0], nil
+	return interpreter{path: lines[0], version: lines[1]}, nil
 }
 
 func lastLine(text string) string {

@@ -21,10 +21,11 @@ type failure struct {
 	Text      string `json:"text"`
 	Traceback string `json:"traceback"`
 	ExitCode  int    `json:"exit_code"`
+	Retryable bool   `json:"retryable"`
 }
 
 // outcome turns an answer into the call's result.
-func (p *program) outcome(ctx context.Context, limit time.Duration, a *answer) (*tool.Result, error) {
+func (p *program) outcome(ctx context.Context, limit time.Duration, a *answer, call *tool.Call) (*tool.Result, error) {
 	exit := 0
 	res := &tool.Result{Stdout: a.stdout, Stderr: a.stderr, ExitCode: &exit}
 	streams, err := tool.Encode(struct {
@@ -36,8 +37,14 @@ func (p *program) outcome(ctx context.Context, limit time.Duration, a *answer) (
 	}
 	res.Data = streams
 	fail := p.judge(ctx, limit, a, res)
+	if fail == nil && a.kind == 'R' && a.stored == nil {
+		res.Data, fail = p.storeFiles(ctx, call, a.body)
+	}
+	if fail != nil && ctx.Err() != nil {
+		fail = tool.Ended(ctx, "python code", limit)
+	}
 	if fail != nil {
-		res.Data = streams
+		res.Data, res.Stored = streams, nil
 		return res, fail
 	}
 	return res, nil
@@ -51,27 +58,15 @@ func (p *program) judge(ctx context.Context, limit time.Duration, a *answer, res
 		return incomplete(ctx, limit, a, res)
 	case a.kind == 'E':
 		return a.exception(res)
+	case a.storeErr != nil:
+		return storeError("the result", a.storeErr)
+	case a.stored != nil:
+		res.Data, res.Stored = nil, a.stored
 	case a.kind == 'R':
 		if !json.Valid(a.body) {
 			return &tool.Error{Kind: tool.KindInternal, Code: "BAD_ANSWER", Message: "the python process answered something that is not JSON"}
 		}
 		res.Data = a.body
-	}
-	return p.checkReturns(a)
-}
-
-func (p *program) checkReturns(a *answer) *tool.Error {
-	if len(p.returns) == 0 {
-		return nil
-	}
-	var object map[string]json.RawMessage
-	if a.kind != 'R' || json.Unmarshal(a.body, &object) != nil {
-		return &tool.Error{Kind: tool.KindSchema, Code: "ASSERT_RETURNS", Message: "assert.returns: the result is not a map"}
-	}
-	for _, name := range p.returns {
-		if _, ok := object[name]; !ok {
-			return &tool.Error{Kind: tool.KindSchema, Code: "ASSERT_RETURNS", Message: "assert.returns: the result has no " + name}
-		}
 	}
 	return nil
 }
@@ -84,13 +79,17 @@ func (a *answer) exception(res *tool.Result) *tool.Error {
 	}
 	*res.ExitCode = f.ExitCode
 	if f.Type == "" {
-		return &tool.Error{Kind: f.Kind, Code: f.Code, Message: f.Message}
+		return &tool.Error{Kind: f.Kind, Code: f.Code, Message: f.Message, Retryable: f.Retryable}
 	}
 	if f.Kind == "" {
 		f.Kind = tool.KindLogic
 	}
+	code := f.Code
+	if code == "" {
+		code = "PY_" + f.Type
+	}
 	return &tool.Error{
-		Kind: f.Kind, Code: "PY_" + f.Type, Message: f.text(),
+		Kind: f.Kind, Code: code, Message: f.text(), Retryable: f.Retryable,
 		Details: map[string]any{"exception_type": f.Type, "traceback": f.Traceback},
 	}
 }
@@ -141,10 +140,10 @@ func killed(sig syscall.Signal, res *tool.Result) *tool.Error {
 	}
 	switch sig {
 	case syscall.SIGKILL:
-		e.Kind = tool.KindResourceLimit
+		e.Kind, e.Code = tool.KindResourceLimit, "OOM"
 		e.Message += "; the machine or its container may be out of memory"
 	case syscall.SIGXCPU:
-		e.Kind = tool.KindResourceLimit
+		e.Kind, e.Code = tool.KindResourceLimit, "CPU_LIMIT"
 		e.Message += ": the code used up its processor time"
 	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT:
 		e.Message += "; an extension module crashed"

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,16 +35,30 @@ const bootstrap = `import sys; exec(compile(sys.stdin.read(), "<noetl>", "exec")
 // errLost means that no user code ran: the call may go to another process.
 var errLost = errors.New("python process lost")
 
-const noteSize = 12
+const (
+	noteSize     = 12
+	replaceDelay = 100 * time.Millisecond
+)
+
+// environ is that of the warm process; each call adds its own to it.
+func (l *launch) environ() []string {
+	if l.venv == "" {
+		return tool.CleanEnviron(nil, "PYTHONPATH", "VIRTUAL_ENV")
+	}
+	return tool.CleanEnviron(map[string]string{
+		"VIRTUAL_ENV": l.venv, "PATH": filepath.Join(l.venv, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH"),
+	})
+}
 
 // parent is one life of the warm process. It dies with this process, and its
 // children die with it.
 type parent struct {
-	opts    Options
+	idle    int // children kept ready
+	grace   time.Duration
 	cmd     *exec.Cmd
 	control *net.UnixConn
 	stderr  *tool.Capture
-	ready   chan *child   // Invariant: len(ready) + forking <= Max + Idle
+	ready   chan *child   // Invariant: len(ready) + forking <= Max + idle
 	gone    chan struct{} // closed when the process and its notes have ended
 
 	mu       sync.Mutex     // guards the fields below
@@ -51,24 +66,24 @@ type parent struct {
 	waiting  int            // callers in take
 	forking  int            // ordered and not yet made
 	worked   bool           // a child was made
+	refill   *time.Timer    // replaces children that died unused
 	closing  bool
 	finished bool
 }
 
 // startParent starts the process and does not wait for it to be ready.
-func startParent(python string, opts Options) (*parent, error) {
+func startParent(l *launch, opts Options) (*parent, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make control socket: %w", err)
 	}
 	defer theirs.Close()
-	limits := fmt.Sprintf(`{"memory":%d,"cpu":%d,"file":%d}`, opts.MemoryBytes, opts.CPUSeconds, opts.FileBytes)
 	p := &parent{
-		opts: opts, control: ours, stderr: tool.NewCapture(16 << 10),
-		ready: make(chan *child, opts.Max+opts.Idle), gone: make(chan struct{}), live: map[int]*child{},
+		idle: l.idle, grace: opts.Grace, control: ours, stderr: tool.NewCapture(16 << 10),
+		ready: make(chan *child, opts.Max+l.idle), gone: make(chan struct{}), live: map[int]*child{},
 	}
-	p.cmd = exec.Command(python, "-c", bootstrap, limits)
-	p.cmd.Env = tool.CleanEnviron(nil, "PYTHONPATH", "VIRTUAL_ENV")
+	p.cmd = exec.Command(l.python, "-c", bootstrap)
+	p.cmd.Env = l.environ()
 	p.cmd.Stdin = strings.NewReader(programSource + "\n" + runnerSource)
 	p.cmd.Stderr = p.stderr
 	p.cmd.ExtraFiles = []*os.File{theirs}
@@ -80,7 +95,7 @@ func startParent(python string, opts Options) (*parent, error) {
 		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
 			return nil, noProcess(err)
 		}
-		return nil, tool.ConfigErrorf("python interpreter %s cannot be started: %v", python, err)
+		return nil, tool.ConfigErrorf("python interpreter %s cannot be started: %v", l.python, err)
 	}
 	return p, nil
 }
@@ -168,8 +183,36 @@ func (p *parent) ended(pid int, status syscall.WaitStatus) {
 	c := p.live[pid]
 	delete(p.live, pid)
 	p.mu.Unlock()
-	if c != nil {
-		c.end(status, false)
+	if c == nil {
+		return
+	}
+	c.end(status, false)
+	if !c.taken.Load() {
+		p.replace()
+	}
+}
+
+// replace drops children that died unused and orders others, a little later:
+// should something kill every one of them, they are not made in a frenzy.
+func (p *parent) replace() {
+	for range len(p.ready) {
+		select {
+		case c := <-p.ready:
+			if c.dead() {
+				c.close()
+			} else {
+				p.ready <- c
+			}
+		default:
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refill != nil {
+		p.refill.Stop()
+	}
+	if !p.finished {
+		p.refill = time.AfterFunc(replaceDelay, p.topUp)
 	}
 }
 
@@ -186,6 +229,9 @@ func (p *parent) finish() {
 	p.mu.Lock()
 	live := p.live
 	p.live, p.finished = map[int]*child{}, true
+	if p.refill != nil {
+		p.refill.Stop()
+	}
 	p.mu.Unlock()
 	for pid, c := range live {
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
@@ -214,19 +260,26 @@ func (p *parent) alive() bool {
 func (p *parent) take(ctx context.Context) (*child, error) {
 	p.wait(1)
 	defer p.wait(-1)
-	select {
-	case c := <-p.ready:
-		return c.checked()
-	default:
-	}
-	p.topUp()
-	select {
-	case c := <-p.ready:
-		return c.checked()
-	case <-p.gone:
-		return nil, p.lostReason()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		select {
+		case c := <-p.ready:
+			if c.take() {
+				return c.checked()
+			}
+			continue
+		default:
+		}
+		p.topUp()
+		select {
+		case c := <-p.ready:
+			if c.take() {
+				return c.checked()
+			}
+		case <-p.gone:
+			return nil, p.lostReason()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
@@ -248,11 +301,11 @@ func (p *parent) wait(n int) {
 	p.mu.Unlock()
 }
 
-// topUp orders children so that every waiting caller gets one and Idle more
+// topUp orders children so that every waiting caller gets one and idle more
 // are ready.
 func (p *parent) topUp() {
 	p.mu.Lock()
-	missing := p.waiting + p.opts.Idle - len(p.ready) - p.forking
+	missing := p.waiting + p.idle - len(p.ready) - p.forking
 	if p.finished || missing < 0 {
 		missing = 0
 	}

@@ -2,14 +2,17 @@ package python
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/process"
+	"github.com/noetl/noetl-go/internal/tool/source"
 )
 
 const maxScript = 4 << 20
@@ -17,11 +20,13 @@ const maxScript = 4 << 20
 // program is a call's config, checked.
 type program struct {
 	code    string
-	path    string // directory of the script file; "" for inline code
-	cwd     string
-	env     map[string]string
+	path    string       // directory of the script file; "" for other code
 	libs    [][3]*string // module, attribute or nil, name
 	returns []string     // keys the value must have
+	sysPath []string     // directories to import from
+	wants   wants
+	wish    process.Wish
+	place   *process.Place
 }
 
 // request is what a child gets: three JSON texts, the last empty when the
@@ -45,23 +50,17 @@ func (r *request) frames() [][]byte {
 	return [][]byte{bytes.Join(parts, nil)}
 }
 
-func readProgram(call *tool.Call) (*program, error) {
+func readProgram(ctx context.Context, call *tool.Call) (*program, error) {
 	f := call.Fields()
-	if name, _, ok := f.First("deps"); ok {
-		return nil, tool.ConfigErrorf("%s is not available yet; install the packages for the worker's interpreter", name)
-	}
 	p := &program{}
 	var err error
-	if p.cwd, err = f.String("cwd"); err != nil {
+	if p.wish, err = readWish(ctx, call, f); err != nil {
 		return nil, err
 	}
-	if info, statErr := os.Stat(p.cwd); p.cwd != "" && (statErr != nil || !info.IsDir()) {
-		return nil, tool.ConfigErrorf("cwd %q is not a directory on this worker", p.cwd)
-	}
-	if p.env, err = f.Texts("env"); err != nil {
+	if err = p.readCode(ctx, call, f); err != nil {
 		return nil, err
 	}
-	if err = p.readCode(f); err != nil {
+	if err = p.readDeps(f); err != nil {
 		return nil, err
 	}
 	if p.libs, err = readLibs(f); err != nil {
@@ -70,7 +69,27 @@ func readProgram(call *tool.Call) (*program, error) {
 	return p, p.readAssert(f, call.Args)
 }
 
-func (p *program) readCode(f tool.Fields) error {
+// readWish reads what the code is to run in.
+func readWish(ctx context.Context, call *tool.Call, f tool.Fields) (w process.Wish, err error) {
+	if w.Cwd, err = f.String("cwd"); err != nil {
+		return w, err
+	}
+	if w.Env, err = f.Texts("env"); err != nil {
+		return w, err
+	}
+	if w.Resources, err = f.Object("resources"); err != nil {
+		return w, err
+	}
+	if w.Files, err = f.Object("files"); err != nil {
+		return w, err
+	}
+	if _, _, ok := f.First("auth", "credential"); ok {
+		w.Logins, err = call.Logins(ctx, f)
+	}
+	return w, err
+}
+
+func (p *program) readCode(ctx context.Context, call *tool.Call, f tool.Fields) error {
 	if name, v, ok := f.First("code"); ok {
 		text, isText := v.(string)
 		if !isText || strings.TrimSpace(text) == "" {
@@ -92,32 +111,28 @@ func (p *program) readCode(f tool.Fields) error {
 		return nil
 	}
 	if _, _, ok := f.First("script"); ok {
-		return p.readScript(f)
+		return p.readScript(ctx, call, f)
 	}
 	return tool.ConfigErrorf("python needs code (or code_b64, or script)")
 }
 
-func (p *program) readScript(f tool.Fields) error {
+// readScript reads code that is kept elsewhere. A file is read here, because
+// its directory is where it imports from.
+func (p *program) readScript(ctx context.Context, call *tool.Call, f tool.Fields) (err error) {
 	script, err := f.Object("script")
 	if err != nil {
 		return err
 	}
-	source, err := tool.Fields(script).Object("source")
+	from, err := tool.Fields(script).Object("source")
 	if err != nil {
 		return err
 	}
-	kind, err := tool.Fields(source).String("type")
+	kind, err := tool.Fields(from).String("type")
 	if err != nil {
 		return err
 	}
-	switch kind {
-	case "inline":
-		if p.code, err = tool.Fields(source).String("code"); err == nil && strings.TrimSpace(p.code) == "" {
-			err = tool.ConfigErrorf("script.source.code is empty")
-		}
-		return err
-	case "file":
-		path, err := tool.Fields(source).String("path")
+	if kind == "file" {
+		path, err := tool.Fields(from).String("path")
 		if err == nil && path == "" {
 			path, err = tool.Fields(script).String("uri")
 		}
@@ -125,18 +140,22 @@ func (p *program) readScript(f tool.Fields) error {
 			return err
 		}
 		return p.readFile(path)
-	case "http", "https", "gcs", "s3":
-		return tool.ConfigErrorf("script.source.type %s is not available yet; use inline or file", kind)
 	}
-	return tool.ConfigErrorf("script.source.type %q is not one of inline, file", kind)
+	if p.code, err = source.Load(ctx, call, script); err != nil {
+		return err
+	}
+	if strings.TrimSpace(p.code) == "" {
+		return tool.ConfigErrorf("script: the code it stands for is empty")
+	}
+	return nil
 }
 
 func (p *program) readFile(path string) error {
 	if path == "" {
 		return tool.ConfigErrorf("script of type file needs source.path")
 	}
-	if p.cwd != "" && !filepath.IsAbs(path) {
-		path = filepath.Join(p.cwd, path)
+	if p.wish.Cwd != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(p.wish.Cwd, path)
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -199,12 +218,15 @@ func names(object map[string]any, field string) ([]string, error) {
 
 // sees are words without which code cannot reach the variables. Most code has
 // none of them, and the render context, which may be large, is not sent.
-var sees = []string{"variables", "context", "main", "globals", "locals", "vars", "eval", "exec"}
+var sees = regexp.MustCompile(`\b(variables|context|main|__main__|globals|locals|vars|eval|exec|data)\b`)
 
-func (p *program) request(call *tool.Call) (*request, error) {
+func (p *program) request(call *tool.Call, sandbox string) (*request, error) {
+	limits := p.place.Limits
 	head, err := tool.Encode(map[string]any{
-		"code": p.code, "path": p.path, "cwd": p.cwd, "env": p.env, "libs": p.libs,
-		"step": call.Step, "execution_id": call.ExecutionID, "server_url": call.ServerURL,
+		"code": p.code, "path": p.path, "cwd": p.place.Cwd, "own_cwd": p.wish.Cwd != "", "env": p.place.Env, "libs": p.libs,
+		"sys_path": p.sysPath, "files": p.place.Files, "returns": p.returns,
+		"limits":  map[string]any{"memory": limits.Memory, "cpu": limits.CPUSeconds(), "file": limits.Disk},
+		"sandbox": sandbox, "step": call.Step, "execution_id": call.ExecutionID, "server_url": call.ServerURL,
 	})
 	if err != nil {
 		return nil, err
@@ -214,7 +236,7 @@ func (p *program) request(call *tool.Call) (*request, error) {
 		return nil, tool.ConfigErrorf("input cannot be given to Python: %v", err)
 	}
 	r := &request{head: head, args: args}
-	if slices.ContainsFunc(sees, func(word string) bool { return strings.Contains(p.code, word) }) {
+	if sees.MatchString(p.code) {
 		r.variables = call.Variables
 	}
 	return r, nil

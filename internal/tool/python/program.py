@@ -11,9 +11,11 @@ sys.path[:] = [p for p in sys.path if p]
 import ast
 import base64
 import collections
+import dataclasses
 import datetime
 import decimal
 import enum
+import errno
 import json
 import keyword
 import linecache
@@ -53,20 +55,23 @@ class Run:
         os.environ.update(head.get("env") or {})
         if "TZ" in (head.get("env") or {}):
             time.tzset()
-        self.enter(head.get("cwd"), head.get("path"))
+        self.returns = head.get("returns") or []
+        self.enter(head)
         self.bind(head)
         self.import_libs(head.get("libs") or [])
         lines = self.code.splitlines(True)
         linecache.cache[self.filename] = (len(self.code), None, lines, self.filename)
 
-    def enter(self, cwd, path):
+    def enter(self, head):
+        cwd, path = head.get("cwd"), head.get("path")
         if cwd:
             try:
                 os.chdir(cwd)
             except OSError as e:
                 raise Failure("config", "CONFIG", "cwd %r cannot be entered: %s" % (cwd, e.strerror)) from None
-        if path or cwd:
-            sys.path.insert(0, path or cwd)
+        if not path and head.get("own_cwd"):
+            path = cwd
+        sys.path[:0] = ([path] if path else []) + (head.get("sys_path") or [])
 
     def bind(self, head):
         module = types.ModuleType("__main__")
@@ -77,6 +82,13 @@ class Run:
         g = self.scope = module.__dict__
         g.update(sys=sys, json=json, os=os, datetime=datetime, uuid=uuid, context=context, args=self.args)
         g.update(variables=self.variables, execution_id=context["execution_id"], step=context["step"])
+        g.update(get_val=get_val, make_serializable=make_serializable, now_utc=now_utc)
+        g.update(format_iso8601=format_iso8601, deep_merge=deep_merge)
+        files = head.get("files") or {}
+        g["files"] = files
+        g.update((k, v) for k, v in files.items() if usable(k) and k not in g)
+        if "data" in self.variables:
+            g["data"] = self.variables["data"]
         g.update((k, v) for k, v in self.args.items() if usable(k))
         g.setdefault("input_data", dict(self.args))  # an argument of that name is meant
         g["__file__"] = self.filename
@@ -95,6 +107,18 @@ class Run:
             except ImportError as e:
                 text = "libs: %s cannot be imported by %s: %s (install it there, or remove it from libs)"
                 raise Failure("config", "PY_" + type(e).__name__, text % (module, sys.executable, e)) from None
+
+    def checked(self):
+        """The value, which must have the keys that the step promises."""
+        value = self.value()
+        if self.returns:
+            found = value if isinstance(value, abc.Mapping) else plain(value)
+            if not isinstance(found, abc.Mapping):
+                raise Failure("schema", "ASSERT_RETURNS", "assert.returns: the result is not a map")
+            for name in self.returns:
+                if name not in found:
+                    raise Failure("schema", "ASSERT_RETURNS", "assert.returns: the result has no " + name)
+        return value
 
     def value(self):
         code, function = self.compile()
@@ -190,23 +214,80 @@ class Run:
         for source in (self.args, self.variables):
             if name in source:
                 return source[name]
-        if name in ("args", "input_data", "context", "variables", "execution_id", "step"):
+        if name in ("args", "input_data", "context", "variables", "execution_id", "step", "files"):
             return self.scope[name]
         return MISSING
+
+
+# ------------------------------------------------------ names offered to code
+
+
+def get_val(source, path, default=None):
+    """What is at a path such as "a.b.0" in maps and lists, or default."""
+    for part in path.split(".") if isinstance(path, str) else path:
+        try:
+            if isinstance(source, abc.Mapping):
+                source = source[part]
+            elif isinstance(source, (list, tuple)):
+                source = source[int(part)]
+            else:
+                source = getattr(source, str(part))
+        except (LookupError, ValueError, TypeError, AttributeError):
+            return default
+    return default if source is None else source
+
+
+def make_serializable(value):
+    """A copy of a value that holds only what JSON knows."""
+    return json.loads(encode(value))
+
+
+def now_utc():
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def format_iso8601(moment=None):
+    """A moment as text, in UTC; one without a zone is taken as UTC."""
+    moment = moment or now_utc()
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.timezone.utc)
+    return moment.astimezone(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def deep_merge(base, *others):
+    """A new map: later maps win, maps in the same place are merged."""
+    out = dict(base or {})
+    for other in others:
+        for k, v in (other or {}).items():
+            both = isinstance(out.get(k), abc.Mapping) and isinstance(v, abc.Mapping)
+            out[k] = deep_merge(out[k], v) if both else v
+    return out
 
 
 # ---------------------------------------------------------------- the answer
 
 
 def encode(value):
+    digits = getattr(sys, "set_int_max_str_digits", None)
+    if digits:
+        digits(0)  # an integer has as many digits as it has
     try:
-        text = json.dumps(value, default=plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text = dumps(value)
     except (TypeError, ValueError, RecursionError):
+        # Something JSON has no word for: say so when it is hopeless, else
+        # write a copy that has only what JSON knows.
         problem = find_problem(value, "result", set())
         if problem:
             raise Failure("schema", "PY_RESULT", problem) from None
-        text = json.dumps(text_keys(value), default=lambda o: text_keys(plain(o)), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+        text = dumps(clean(value, 0))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def dumps(value):
+    return json.dumps(value, default=plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def plain(o):
@@ -228,40 +309,69 @@ def plain(o):
             return list(o)
     if isinstance(o, (abc.Sequence, abc.Set, abc.ValuesView, collections.deque)):
         return list(o)
-    if callable(getattr(o, "tolist", None)):  # numpy
-        return o.tolist()
-    return str(o)
+    if dataclasses.is_dataclass(o) and not isinstance(o, type):
+        return {f.name: getattr(o, f.name) for f in dataclasses.fields(o)}
+    for method, args in (("model_dump", {}), ("to_dict", {"orient": "records"}), ("to_dict", {}), ("tolist", {})):
+        # pydantic, pandas, numpy, by how they behave
+        if callable(getattr(o, method, None)) and not isinstance(o, type):
+            try:
+                return getattr(o, method)(**args)
+            except TypeError:
+                continue
+    return text_of(o)
+
+
+def text_of(o):
+    try:
+        return str(o)
+    except Exception:
+        return "<%s>" % type(o).__name__
 
 
 def plain_decimal(d):
     """A number when a float holds it exactly, else its text."""
     if not d.is_finite():
-        raise Failure("schema", "PY_RESULT", "result holds Decimal %s, which JSON cannot carry; use None" % d)
+        return plain_float(float("nan") if d.is_nan() else float(d))
     if d == d.to_integral_value() and abs(d) < 10**15:
         return int(d)
     f = float(d)
-    return f if decimal.Decimal(repr(f)) == d else str(d)
+    return f if math.isfinite(f) and decimal.Decimal(repr(f)) == d else str(d)
 
 
-def text_keys(o):
+def plain_float(f):
+    """Not a number is null; infinity, which is one, is a text."""
+    if math.isfinite(f):
+        return f
+    return None if math.isnan(f) else "Infinity" if f > 0 else "-Infinity"
+
+
+def clean(o, depth):
+    """A copy with only what JSON knows."""
+    if depth > 500:
+        raise Failure("schema", "PY_RESULT", "the result is nested too deeply")
     if isinstance(o, dict):
-        return {k if isinstance(k, str) else key_text(k): text_keys(v) for k, v in o.items()}
+        return {k if isinstance(k, str) else key_text(k): clean(v, depth + 1) for k, v in o.items()}
     if isinstance(o, (list, tuple)):
-        return [text_keys(v) for v in o]
-    return o
+        return [clean(v, depth + 1) for v in o]
+    if isinstance(o, float):
+        return plain_float(float(o))
+    if o is None or isinstance(o, (str, int)) and not isinstance(o, enum.Enum):
+        return o
+    return clean(plain(o), depth + 1)
 
 
 def key_text(k):
-    if k is None or isinstance(k, (bool, int, float)) and not isinstance(k, enum.Enum):
+    if isinstance(k, float):
+        k = plain_float(k)
+        return k if isinstance(k, str) else json.dumps(k)
+    if k is None or isinstance(k, (bool, int)) and not isinstance(k, enum.Enum):
         return json.dumps(k)
     k = plain(k) if not isinstance(k, tuple) else str(k)
-    return k if isinstance(k, str) else str(k)
+    return k if isinstance(k, str) else text_of(k)
 
 
 def find_problem(o, path, above):
     """Says where a value cannot be JSON; None when it can."""
-    if isinstance(o, float) and not math.isfinite(o):
-        return "%s is %s, which JSON cannot carry; use None instead" % (path, o)
     if not isinstance(o, (dict, list, tuple)):
         return None
     if id(o) in above:
@@ -284,7 +394,7 @@ def find_problem(o, path, above):
 
 def describe(e, run):
     name = type(e).__name__
-    out = {"type": name, "message": str(e)[:16384], "exit_code": 1}
+    out = {"type": name, "message": text_of(e)[:16384], "exit_code": 1}
     if isinstance(e, Failure):
         out.update(type="", kind=e.kind, code=e.code)
         return json.dumps(out).encode()
@@ -300,19 +410,34 @@ def describe(e, run):
         for frame in traceback.extract_tb(e.__traceback__):
             if frame.filename == filename:
                 out["line"], out["text"] = frame.lineno, (frame.line or "").strip()
-    out["kind"] = kind_of(e)
+    out.update(classify(e))
     out["traceback"] = user_traceback(e, filename)
     return json.dumps(out).encode()
 
 
-def kind_of(e):
-    if isinstance(e, json.JSONDecodeError):
-        return "parse"
+def classify(e):
+    """Kind, and where they differ from the rule, code and retryable."""
+    ancestors = {c.__name__ for c in type(e).__mro__}
     if isinstance(e, MemoryError):
-        return "resource_limit"
-    if isinstance(e, (TypeError, ValueError, LookupError)) or type(e).__name__ == "ValidationError":
-        return "schema"
-    return "logic"
+        return {"kind": "resource_limit", "code": "OOM"}
+    if isinstance(e, json.JSONDecodeError):
+        return {"kind": "parse"}
+    if isinstance(e, OSError) and e.errno == errno.EFBIG:
+        return {"kind": "resource_limit", "code": "DISK_LIMIT"}
+    if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
+        return {"kind": "storage_quota"}
+    if ancestors & {"TimeoutError", "Timeout", "TimeoutException"}:
+        return {"kind": "timeout", "retryable": True}
+    if ancestors & {"ConnectionError", "ConnectError", "NetworkError", "gaierror"} or name_of_cause(e) == "gaierror":
+        return {"kind": "connection", "retryable": True}
+    if isinstance(e, (TypeError, ValueError, LookupError)) or "ValidationError" in ancestors:
+        return {"kind": "schema"}
+    return {"kind": "logic"}
+
+
+def name_of_cause(e):
+    """What is behind urllib's URLError."""
+    return type(getattr(e, "reason", None)).__name__
 
 
 def user_traceback(e, filename):

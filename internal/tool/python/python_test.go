@@ -160,6 +160,17 @@ func TestValuesBecomeJSON(t *testing.T) {
 import decimal, enum, collections
 class Color(enum.Enum):
     RED = 'red'
+import dataclasses, pathlib
+@dataclasses.dataclass
+class P:
+    x: int
+    y: object
+class Array:
+    def tolist(self): return [1, float('nan')]
+class Frame:
+    def to_dict(self, orient): return [{'a': 1}]
+class Mute:
+    def __str__(self): raise ValueError
 class Odd:
     def __str__(self): return 'odd'
 result = {
@@ -168,12 +179,13 @@ result = {
   'set': {3, 1, 2}, 'bytes': b'\x00\xff', 'tuple': (1, 2), 'enum': Color.RED, 'odd': Odd(),
   'keys': {1: 'i', None: 'n', True: 'b', (1, 2): 't', datetime.date(2024, 1, 2): 'd'},
   'uuid': uuid.UUID(int=1), 'view': {'a': 1}.keys(), 'deque': collections.deque([1]), 'range': range(2),
-  'text': 'é\u2028<&>', 'float': 3.0,
+  'text': 'é\u2028<&>', 'float': 3.0, 'nan': [float('nan'), float('inf'), -float('inf'), decimal.Decimal('NaN')], 'half': 'a\udc80b', 'pair': '\ud83d\ude00',
+  'point': P(1, Odd()), 'path': pathlib.Path('/a'), 'array': Array(), 'frame': Frame(), 'mute': Mute(),
 }
 `
 	want := `{"dt":"2024-01-02T03:04:05","d":"2024-01-02","dec":[1.5,"0.1000000000000000000001",3],"set":[1,2,3],` +
 		`"bytes":"AP8=","tuple":[1,2],"enum":"red","odd":"odd","keys":{"1":"b","null":"n","(1, 2)":"t","2024-01-02":"d"},` +
-		`"uuid":"00000000-0000-0000-0000-000000000001","view":["a"],"deque":[1],"range":[0,1],"text":"é` + "\u2028" + `<&>","float":3.0}`
+		`"uuid":"00000000-0000-0000-0000-000000000001","view":["a"],"deque":[1],"range":[0,1],"text":"é` + "\u2028" + `<&>","float":3.0,"nan":[null,"Infinity","-Infinity",null],"half":"a�b","pair":"😀","point":{"x":1,"y":"odd"},"path":"/a","array":[1,null],"frame":[{"a":1}],"mute":"<Mute>"}`
 	res, err := tl.Run(t.Context(), callOf(code, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -232,17 +244,22 @@ func TestCodeComesFromSeveralPlaces(t *testing.T) {
 		config map[string]any
 		want   string // data, or part of a config error
 	}{
-		"base64":                {map[string]any{"code_b64": base64.StdEncoding.EncodeToString([]byte("result = 1"))}, "1"},
-		"base64, other name":    {map[string]any{"code_base64": base64.StdEncoding.EncodeToString([]byte("result = 1"))}, "1"},
-		"inline script":         {source("type", "inline", "code", "result = 2"), "2"},
-		"script file":           {source("type", "file", "path", filepath.Join(dir, "job.py")), `"from file"`},
-		"broken base64":         {map[string]any{"code_b64": "!"}, "code_b64 is not base64"},
-		"missing file":          {source("type", "file", "path", "/no/such.py"), "is not a file on this worker"},
-		"http script":           {source("type", "http"), "not available yet"},
-		"unknown script":        {source("type", "ftp"), "is not one of inline, file"},
-		"no code":               {map[string]any{}, "python needs code"},
-		"code that is a number": {map[string]any{"code": int64(1)}, "must be Python code"},
-		"deps":                  {map[string]any{"code": "1", "deps": map[string]any{}}, "deps is not available yet"},
+		"base64":                         {map[string]any{"code_b64": base64.StdEncoding.EncodeToString([]byte("result = 1"))}, "1"},
+		"base64, other name":             {map[string]any{"code_base64": base64.StdEncoding.EncodeToString([]byte("result = 1"))}, "1"},
+		"inline script":                  {source("type", "inline", "code", "result = 2"), "2"},
+		"script file":                    {source("type", "file", "path", filepath.Join(dir, "job.py")), `"from file"`},
+		"broken base64":                  {map[string]any{"code_b64": "!"}, "code_b64 is not base64"},
+		"missing file":                   {source("type", "file", "path", "/no/such.py"), "is not a file on this worker"},
+		"http script":                    {source("type", "http"), "needs an endpoint"},
+		"unknown script":                 {source("type", "ftp"), "is not one of inline, file"},
+		"no code":                        {map[string]any{}, "python needs code"},
+		"code that is a number":          {map[string]any{"code": int64(1)}, "must be Python code"},
+		"a word that deps does not have": {map[string]any{"code": "1", "deps": map[string]any{"pakages": "six"}}, "deps.pakages is not known"},
+		"an option among the deps":       {map[string]any{"code": "1", "deps": []any{"-r x"}}, `deps: "-r x" is not a requirement`},
+		"a directory to import from":     {map[string]any{"code": "import side\nresult = side.value", "deps": map[string]any{"sys_path": []any{dir}}}, `"from file"`},
+		"an interpreter that is not":     {map[string]any{"code": "1", "python": "no-such-python"}, `no interpreter "no-such-python"`},
+		"an environment that is not":     {map[string]any{"code": "1", "deps": map[string]any{"venv_path": "/no/such"}}, "holds no virtual environment"},
+		"a resource that is not":         {map[string]any{"code": "1", "resources": map[string]any{"gpu": int64(1)}}, "resources.gpu is not known"},
 		"libs as a map": {map[string]any{"code": "result = [m.pi > 3, path.sep, dt(2020,1,1).year, loads('1')]", "libs": map[string]any{
 			"m": "math", "path": "os.path", "dt": map[string]any{"from": "datetime", "import": "datetime"}, "x": map[string]any{"from": "json", "import": []any{"loads"}},
 		}}, `[true,"/",2020,1]`},

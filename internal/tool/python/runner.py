@@ -27,6 +27,7 @@ ORDER = struct.Struct(">cxxxi")
 NOTE = struct.Struct(">cxxxii")
 SIZES = struct.Struct(">QQQ")
 ANSWER = struct.Struct(">cQ")
+MAX_FILES = 4096
 
 
 # ---------------------------------------------------------------- the parent
@@ -41,10 +42,9 @@ def stop(*_):
 
 
 class Parent:
-    def __init__(self, limits):
+    def __init__(self):
         self.control = socket.socket(fileno=3)
         self.control.set_inheritable(False)
-        self.limits = limits
         self.live = set()
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_r, False)
@@ -115,6 +115,21 @@ class Parent:
         for fd in fds:
             os.close(fd)
 
+    def orphans(self):
+        """Kills what escaped the group of a call that has ended: it comes to
+        us, because we asked for orphans."""
+        try:
+            with open("/proc/self/task/%d/children" % os.getpid()) as f:
+                pids = [int(pid) for pid in f.read().split()]
+        except (OSError, ValueError):
+            return
+        for pid in pids:
+            if pid not in self.live:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+
     def reap(self):
         try:
             while os.read(self.wake_r, 512):
@@ -124,6 +139,8 @@ class Parent:
         for pid, status in ended_children():
             self.live.discard(pid)
             self.control.sendall(NOTE.pack(b"X", pid, status))
+        if _libc is not None:
+            self.orphans()
 
 
 def ended_children():
@@ -170,6 +187,7 @@ def be_child(parent, parent_pid, talk, out_w, err_w, not_ours):
             _libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
             if os.getppid() != parent_pid:
                 os._exit(1)
+            _libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -179,7 +197,6 @@ def be_child(parent, parent_pid, talk, out_w, err_w, not_ours):
         for fd in (*not_ours, out_w, err_w, parent.wake_r, parent.wake_w):
             os.close(fd)
         parent.control.close()
-        apply_limits(parent.limits)
         rehearse()
         gc.enable()
         Child(socket.socket(fileno=talk)).serve()
@@ -190,9 +207,20 @@ def be_child(parent, parent_pid, talk, out_w, err_w, not_ours):
         os._exit(status)
 
 
+def confine(head):
+    """Applies what a call may use. Nothing of it can be undone."""
+    head = json.loads(head)
+    if head.get("sandbox") != "trusted" and _libc is not None:
+        _libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    apply_limits(head.get("limits") or {})
+
+
 def apply_limits(limits):
     names = {"memory": resource.RLIMIT_AS, "cpu": resource.RLIMIT_CPU, "file": resource.RLIMIT_FSIZE}
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     for name, which in names.items():
         value = limits.get(name, 0)
         if value > 0:
@@ -255,9 +283,10 @@ class Child:
     def outcome(self, parts):
         run = None
         try:
+            confine(parts[0])
             run = Run(*parts)
             try:
-                value = run.value()
+                value = run.checked()
             finally:
                 finish_threads()
             return (b"N", b"") if value is None else (b"R", encode(value))
@@ -288,7 +317,8 @@ def finish_threads():
 
 
 def start():
-    limits = json.loads(sys.argv[1])
+    if _libc is not None:
+        _libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -305,7 +335,7 @@ def start():
     gc.collect()
     gc.freeze()
     gc.disable()
-    Parent(limits).run()
+    Parent().run()
     os._exit(0)
 
 

@@ -19,32 +19,36 @@ const rowset = "`{columns, rows, row_count, affected_rows}` of the last statemen
 
 var postgres = &Kind{
 	Name: "postgres", Doc: "Runs SQL on PostgreSQL.",
-	Returns: rowset, Needs: sqlNeeds,
+	Returns: rowset + "; with `truncated` and `truncation` where rows were left out", Needs: sqlNeeds,
 	Fields: slices.Concat(sql, []Field{
-		{Name: "connection", Aliases: []string{"connection_string"}, Shape: Text, Doc: "Connection string."},
-		{Name: "host", Shape: Text, Default: "localhost", Doc: "Server."},
+		{Name: "connection", Aliases: []string{"connection_string"}, Shape: Text, Doc: "Connection string, if there is no credential."},
+		{Name: "host", Shape: Text, Doc: "Server, instead of the credential's."},
 		{Name: "port", Shape: Number, Default: "5432", Doc: "Its port."},
 		{Name: "database", Shape: Text, Default: "postgres", Doc: "Database."},
 		{Name: "user", Shape: Text, Default: "postgres", Doc: "Name to log in with."},
-		{Name: "password", Shape: Text, Doc: "Password, or the name of a secret."},
-		{Name: "schema", Shape: Text, Doc: "Schema to look names up in."},
+		{Name: "password", Shape: Text, Doc: "Password; better kept in a credential."},
+		{Name: "sslmode", Shape: Text, Words: []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}, Default: "prefer", Doc: "Whether the connection is encrypted and the server checked."},
+		{Name: "schema", Shape: Text, Doc: "Schema to look names up in, or several with commas."},
 		{Name: "as_objects", Shape: Flag, Default: "true", Doc: "Rows as maps and not as lists."},
-		{Name: "pool", Shape: Flag | Map, Doc: "Connection pool: `{name, min_size, max_size, …}`."},
+		{Name: "pool", Shape: Flag | Map, Default: "true", Doc: "Share connections with other steps: `{name, min_size, max_size, max_waiting, timeout, max_lifetime, max_idle}`; false = one for this call alone."},
 		{Name: "transaction", Shape: Flag, Default: "false", Doc: "All statements in one transaction."},
-		{Name: "numeric", Shape: Text, Words: []string{"number", "string"}, Default: "number", Doc: "How numerics come back."},
+		{Name: "readonly", Shape: Flag, Default: "false", Doc: "All statements in one transaction that cannot change anything."},
+		{Name: "numeric", Shape: Text, Words: []string{"number", "string"}, Doc: "How numerics come back. When not given: a number where that is exact, else a string."},
+		{Name: "max_rows", Shape: Number, Doc: "Rows to return of each statement at most; the rest is left out."},
+		{Name: "max_bytes", Shape: Number, Doc: "Bytes of rows to return of each statement at most."},
 	}),
 }
 
 var duckdb = &Kind{
-	Name: "duckdb", Doc: "Runs SQL on DuckDB, by default in a file of the execution.",
-	Returns: rowset, Needs: sqlNeeds,
+	Name: "duckdb", Doc: "Runs SQL on DuckDB, by default in a file of the execution. The file is on the worker that runs the step and is removed a day after its last use.",
+	Returns: rowset + "; with `executed_commands` and `database_path`", Needs: sqlNeeds,
 	Fields: slices.Concat(sql, []Field{
-		{Name: "database", Aliases: []string{"db_path"}, Shape: Text, Doc: "Database file, or `:memory:`."},
+		{Name: "database", Aliases: []string{"db_path"}, Shape: Text, Doc: "Database file, or `:memory:`. A relative one is below `noetldb` in the data directory; nothing is the file of the execution."},
 		{Name: "as_objects", Shape: Flag, Default: "true", Doc: "Rows as maps and not as lists."},
 		{Name: "gcs_credential", Shape: Text, Doc: "Credential for Google Cloud Storage."},
-		{Name: "auto_secrets", Shape: Flag, Default: "true", Doc: "Make secrets of the credentials."},
-		{Name: "require_cloud_output", Shape: Flag, Doc: "Fail unless something was written to cloud storage."},
-		{Name: "affinity", Shape: Text, Words: []string{"execution"}, Doc: "Keep the file's steps on one worker."},
+		{Name: "auto_secrets", Shape: Flag, Default: "true", Doc: "Make DuckDB secrets of the credentials, for as long as the call lasts. Types: s3, aws, gcs, gcs_hmac, azure, postgres, mysql, bearer."},
+		{Name: "require_cloud_output", Shape: Flag, Default: "false", Doc: "Refuse to run unless a statement copies to cloud storage."},
+		{Name: "affinity", Shape: Text, Words: []string{"execution"}, Doc: "Says that steps share the file of the execution, which is on the worker that ran them."},
 	}),
 }
 
@@ -80,18 +84,18 @@ var snowflake = &Kind{
 }
 
 var transferFields = []Field{
-	{Name: "source", Shape: Map, Doc: "Where from: `{type, query or url, auth, …}`."},
-	{Name: "target", Shape: Map, Doc: "Where to: `{type, table, mapping, auth, …}`."},
-	{Name: "mapping", Shape: Map, Doc: "Column of the target to field of the source."},
+	{Name: "source", Shape: Map, Doc: "Where from: `{type, …}`. postgres and duckdb: `query` or `table`; http: `url, method, headers, params, json, data_path, format`; csv, json, ndjson, parquet: `path` or `ref`; result: `ref, data_path`. With `auth` where it is needed."},
+	{Name: "target", Shape: Map, Doc: "Where to: `{type, …}`. postgres and duckdb: `table`; csv, ndjson, parquet: `path`; result: a stored list of objects. With `auth` and `mapping`."},
+	{Name: "mapping", Shape: Map, Doc: "Column of the target to field of the source; dots lead into JSON. Without it, columns go by their names."},
 	{Name: "mode", Shape: Text, Words: []string{"append", "replace", "upsert"}, Default: "append", Doc: "What becomes of rows that are there."},
 	{Name: "key", Shape: Text | List, Doc: "Columns that identify a row, for upsert."},
-	{Name: "chunk_size", Shape: Number, Default: "1000", Doc: "Rows at a time."},
+	{Name: "chunk_size", Shape: Number, Default: "1000", Doc: "Rows of a chunk. The first chunk of a source without columns of its own shows what fields there are."},
 	{Name: "checkpoint", Shape: Flag, Default: "false", Doc: "One transaction for each chunk and not for all."},
 }
 
 var transfer = &Kind{
-	Name: "transfer", Doc: "Copies rows from one system to another.",
-	Returns: "`{direction, rows_transferred, chunks_processed, target_table, columns, …}`",
+	Name: "transfer", Doc: "Copies rows from one system to another, in one transaction and without holding them all.",
+	Returns: "`{direction, source_type, target_type, mode, rows_transferred, chunks_processed, target_table, columns}`; with `ref` and `stored` for a stored result",
 	Fields:  slices.Clone(transferFields),
 	Needs:   []Need{{"source"}, {"target"}},
 }

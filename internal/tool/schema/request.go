@@ -14,12 +14,15 @@ var http = &Kind{
 		{Name: "params", Shape: Map, Doc: "Query parameters; a list repeats its name."},
 		{Name: "json", Shape: Any, Doc: "Body, sent as JSON."},
 		{Name: "form", Shape: Text | Map, Doc: "Body, sent as a form."},
+		{Name: "body_ref", Shape: Text | Map, Doc: "Body: stored data, by its reference or as a download described it. It is streamed."},
 		{Name: "body", Aliases: []string{"payload"}, Shape: Any, Doc: "Body: text as it is, anything else as the Content-Type asks, JSON by default."},
 		{Name: "data", Shape: Any, Doc: "`{query, body}`; or a map that is the query of GET, HEAD and DELETE and the body of others."},
-		{Name: "auth", Shape: Text | Map, Doc: "A credential: its name, or `{type: bearer, basic or api_key, …}`."},
+		{Name: "auth", Aliases: []string{"credential"}, Shape: Text | Map, Doc: "A credential: its name, or `{type: …}` with type bearer, basic, api_key, header, oauth2, gcp or gcp_adc."},
 		{Name: "verify_ssl", Aliases: []string{"verify"}, Shape: Flag, Default: "true", Doc: "Check the server's certificate."},
 		{Name: "follow_redirects", Shape: Flag, Default: "true", Doc: "Follow up to ten redirects."},
 		{Name: "response_type", Shape: Text, Words: []string{"json", "text", "binary"}, Default: "json", Doc: "How to read the answer."},
+		{Name: "download", Shape: Flag, Default: "false", Doc: "Store the body as it is; `data` then is `{_ref, bytes, media_type, sha256}`."},
+		{Name: "max_response_bytes", Shape: Number, Default: "33554432", Doc: "Largest answer held in memory; larger ones are stored."},
 	},
 	Needs: []Need{{"url"}},
 }
@@ -32,7 +35,7 @@ var nats = &Kind{
 			"kv_get", "kv_put", "kv_delete", "kv_purge", "kv_keys", "object_get", "object_put", "object_delete", "object_list",
 			"object_info", "js_publish", "js_consume", "js_get_msg", "js_stream_info",
 		}, Doc: "What to do."},
-		{Name: "auth", Shape: Text | Map, Doc: "The credential, with the server's address."},
+		{Name: "auth", Aliases: []string{"credential"}, Shape: Text | Map, Doc: "The credential, with the server's address."},
 		{Name: "url", Shape: Text, Doc: "The server, when no credential names it."},
 		{Name: "user", Shape: Text, Doc: "Name to log in with."},
 		{Name: "password", Shape: Text, Doc: "Password, or the name of a secret."},
@@ -42,7 +45,7 @@ var nats = &Kind{
 		{Name: "value", Shape: Any, Doc: "Value to put; anything but text as JSON."},
 		{Name: "ttl", Shape: Duration, Doc: "How long the value lives."},
 		{Name: "pattern", Shape: Text, Doc: "Which keys to list, with `*`."},
-		{Name: "object", Shape: Text, Doc: "Name of the object."},
+		{Name: "object", Aliases: []string{"object_name"}, Shape: Text, Doc: "Name of the object; `key` says the same."},
 		{Name: "encoding", Shape: Text, Words: []string{"utf-8", "base64"}, Default: "utf-8", Doc: "How an object's bytes become text."},
 		{Name: "data", Shape: Any, Doc: "What to put or publish."},
 		{Name: "description", Shape: Text, Doc: "Remark kept with an object."},
@@ -88,17 +91,22 @@ var subscription = &Kind{
 }
 
 var mcp = &Kind{
-	Name: "mcp", Doc: "Calls a tool of a Model Context Protocol server.",
-	Returns: "`{status, server, method, tool, text, result}`",
+	Name: "mcp", Doc: "Calls a tool of a Model Context Protocol server, over HTTP or as a program started for the call.",
+	Returns: "`{status, server, endpoint, method, tool, arguments, text, result, initialize}`",
 	Fields: []Field{
 		{Name: "endpoint", Aliases: []string{"url", "server_url", "base_url"}, Shape: Text, Doc: "The server."},
-		{Name: "server", Shape: Text, Doc: "The server by the name the worker knows it under."},
-		{Name: "method", Aliases: []string{"action"}, Shape: Text, Default: "tools/call", Doc: "Protocol method."},
+		{Name: "server", Shape: Text, Default: "kubernetes", Doc: "The server by the name the worker knows it under."},
+		{Name: "command", Shape: List, Doc: "A program that is the server, with its arguments; it ends with the call."},
+		{Name: "env", Shape: Map, Doc: "Environment of the program."},
+		{Name: "headers", Shape: Map, Doc: "Headers of requests over HTTP."},
+		{Name: "method", Aliases: []string{"action"}, Shape: Text, Words: []string{
+			"tools/call", "tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "ping", "health",
+		}, Default: "tools/call", Doc: "Protocol method."},
 		{Name: "tool", Aliases: []string{"tool_name"}, Shape: Text, Doc: "Tool to call."},
-		{Name: "arguments", Shape: Code | Map, Doc: "Its arguments: a map, or JSON."},
+		{Name: "arguments", Shape: Code | Map, Doc: "Its arguments: a map, or JSON; else the step's input."},
 		{Name: "params", Shape: Map, Doc: "Parameters of other methods."},
-		{Name: "auth", Shape: Text | Map, Doc: "The credential."},
-		{Name: "request_id", Shape: Text, Doc: "Number of the first request."},
+		{Name: "auth", Aliases: []string{"credential"}, Shape: Text | Map, Doc: "The credential, for servers over HTTP."},
+		{Name: "request_id", Shape: Text, Doc: "Number of the first request.", Unavailable: "remove it: requests are numbered by the tool"},
 		{Name: "protocol_version", Shape: Text, Doc: "Version to ask for."},
 		{Name: "client_name", Shape: Text, Doc: "How to introduce ourselves."},
 		{Name: "client_version", Shape: Text, Doc: "Version to introduce ourselves with."},
@@ -106,19 +114,28 @@ var mcp = &Kind{
 	},
 }
 
-// stored are the fields of both names of the tool that reads results. What to
-// read may also stand in its input.
+// stored are the fields of both names of the tool that reads and stores results.
+// What to read may also stand in its input.
 var stored = []Field{
-	{Name: "result_ref", Aliases: []string{"ref"}, Shape: Text, Doc: "The reference, such as `{{ step._ref }}`; it may also stand in `input`."},
-	{Name: "action", Shape: Text, Words: []string{"get"}, Default: "get", Doc: "What to do."},
+	{Name: "action", Shape: Text, Words: []string{"get", "put"}, Default: "get", Doc: "What to do."},
+	{Name: "result_ref", Aliases: []string{"ref", "uri"}, Shape: Text, Doc: "get: the reference, such as `{{ step._ref }}`; it may also stand in `input`."},
+	{Name: "offset", Shape: Number, Default: "0", Doc: "get: the first row to read, of data that is a list or has `rows`."},
+	{Name: "limit", Shape: Number, Doc: "get: rows to read at most."},
+	{Name: "byte_offset", Shape: Number, Default: "0", Doc: "get: the first byte to read, of data of any kind."},
+	{Name: "byte_limit", Shape: Number, Doc: "get: bytes to read at most."},
+	{Name: "data", Shape: Any, Doc: "put: the data; it may also stand in `input`."},
+	{Name: "name", Shape: Text, Doc: "put: what to call it. Default: the step."},
+	{Name: "media_type", Aliases: []string{"content_type"}, Shape: Text, Default: "application/json", Doc: "put: what kind of data it is. Text that is not JSON is stored as it is."},
 }
 
+const storedReturns = "get: the stored data; with `offset` or `limit` `{rows, offset, count, more}`; with `byte_offset` or `byte_limit` `{data, encoding, offset, bytes}`. put: `{ref, _ref, uri, store, scope, size_bytes, sha256, media_type}`"
+
 var artifact = &Kind{
-	Name: "artifact", Doc: "Reads a result that was too large to travel with the event.",
-	Returns: "the stored data", Fields: slices.Clone(stored),
+	Name: "artifact", Doc: "Reads a result that was too large to travel with the event, or a part of it, or puts data aside as one.",
+	Returns: storedReturns, Fields: slices.Clone(stored),
 }
 
 var resultFetch = &Kind{
-	Name: "result_fetch", Doc: "Reads a result that was too large to travel with the event, as artifact does.",
-	Returns: "the stored data", Fields: slices.Clone(stored),
+	Name: "result_fetch", Doc: "The same as artifact.",
+	Returns: storedReturns, Fields: slices.Clone(stored),
 }

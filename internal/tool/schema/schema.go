@@ -103,7 +103,7 @@ var (
 // has, unless it speaks of them itself.
 func declared() []*Kind {
 	kinds := slices.Concat(
-		[]*Kind{noop, python, shell, http, playbook, workbook, taskSequence},
+		[]*Kind{noop, python, shell, http, playbook, workbook, taskSequence, wait},
 		[]*Kind{postgres, duckdb, ducklake, snowflake, transfer, snowflakeTransfer},
 		[]*Kind{nats, subscription, mcp, artifact, resultFetch, container, script},
 		orphans,

@@ -172,6 +172,9 @@ func (s *toolSource) node(within string, n ast.Node, funcs map[string]*ast.FuncD
 			if callee == "Encoded" || slices.Contains(readers, callee) && isConfig(fun.X) {
 				s.fields = append(s.fields, literals(n.Args)...)
 			}
+			if (callee == "Login" || callee == "Logins") && slices.ContainsFunc(n.Args, isConfig) {
+				s.fields = append(s.fields, "auth", "credential")
+			}
 		}
 		if fn := funcs[callee]; fn != nil && readsForCaller(fn) {
 			s.fields = append(s.fields, literals(n.Args)...)

@@ -7,17 +7,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/process"
 )
 
 const (
-	// grace is how long a group may take to end after SIGTERM.
-	grace = 2 * time.Second
+	// commandLimit is how much output of one command of several is kept.
+	commandLimit = 64 << 10
 	// drain bounds the wait for output that a process outside the group (one
 	// that made a session of its own) may hold open for ever.
 	drain = time.Second
@@ -38,10 +41,11 @@ type outcome struct {
 // run starts one command and returns when its whole group is gone.
 func (s *script) run(ctx context.Context, text string, stdout, stderr io.Writer) (outcome, error) {
 	start := time.Now()
-	keptOut, keptErr := tool.NewCapture(tool.OutputLimit), tool.NewCapture(tool.OutputLimit)
-	cmd := exec.Command(s.shell, "-c", text)
-	cmd.Dir, cmd.Env = s.cwd, s.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	keptOut, keptErr := tool.NewCapture(commandLimit), tool.NewCapture(commandLimit)
+	argv := s.argv(text)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = s.place.Cwd, s.environ()
+	cmd.SysProcAttr = attributes()
 	out, err := newStream(io.MultiWriter(keptOut, stdout))
 	if err != nil {
 		return outcome{}, fmt.Errorf("open output pipe: %w", err)
@@ -52,16 +56,18 @@ func (s *script) run(ctx context.Context, text string, stdout, stderr io.Writer)
 		return outcome{}, fmt.Errorf("open output pipe: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr = out.writeEnd, errs.writeEnd
-	if err := cmd.Start(); err != nil {
+	started, exited := s.launch(cmd)
+	if err := <-started; err != nil {
 		out.abandon()
 		errs.abandon()
 		return outcome{}, startError(err)
 	}
 	out.copy()
 	errs.copy()
-	stopped := waitGroup(ctx, cmd)
+	stopped := s.waitGroup(ctx, cmd.Process.Pid, exited)
 	out.finish()
 	errs.finish()
+	s.collect()
 
 	o := outcome{
 		CmdPreview: preview(text), Stdout: keptOut.String(), Stderr: keptErr.String(),
@@ -75,24 +81,82 @@ func (s *script) run(ctx context.Context, text string, stdout, stderr io.Writer)
 	return o, nil
 }
 
+// argv is the program that runs a command. Limits are set by a shell that then
+// becomes the one asked for, so that nothing runs without them.
+func (s *script) argv(text string) []string {
+	argv := append([]string{s.shell, "-c", s.exporting(text), filepath.Base(s.shell)}, s.args...)
+	limits := s.place.Limits
+	if !limits.Any() {
+		return argv
+	}
+	var b strings.Builder
+	b.WriteString("ulimit -c 0 && ")
+	if limits.Memory > 0 {
+		fmt.Fprintf(&b, "ulimit -v %d && ", max(limits.Memory>>10, 1))
+	}
+	if limits.CPU > 0 {
+		// A second above lets the process see SIGXCPU, which has a name.
+		fmt.Fprintf(&b, "ulimit -S -t %d && ulimit -H -t %d && ", limits.CPUSeconds(), limits.CPUSeconds()+1)
+	}
+	if limits.Disk > 0 {
+		fmt.Fprintf(&b, "ulimit -f %d && ", max(limits.Disk>>9, 1))
+	}
+	b.WriteString(`exec "$@"`)
+	return append([]string{"/bin/sh", "-c", b.String(), "sh"}, argv...)
+}
+
+// environ is clean but for what the step, its files and credentials give.
+func (s *script) environ() []string {
+	env := make(map[string]string, len(s.place.Env)+len(s.place.Files)+len(s.shown))
+	for name, path := range s.place.Files {
+		env["NOETL_FILE_"+process.Variable(name)] = path
+	}
+	for name, v := range s.shown {
+		env[name] = v
+	}
+	for name, v := range s.place.Env {
+		if _, later := s.shown[name]; !later {
+			env[name] = v
+		}
+	}
+	if len(s.exports) > 0 {
+		env[exportsVariable] = s.exportsPath()
+	}
+	return tool.CleanEnviron(env)
+}
+
+// launch starts the command and reaps it. The goroutine keeps its thread: the
+// kernel ends the command with the thread that started it, should the worker
+// die, and what the sandbox takes away is taken from the thread alone.
+func (s *script) launch(cmd *exec.Cmd) (<-chan error, <-chan struct{}) {
+	started, exited := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and never unlocks: the thread ends here
+		defer close(exited)
+		err := confine(s.sandbox)
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+		if err == nil {
+			reap(cmd)
+		}
+	}()
+	return started, exited
+}
+
 // waitGroup waits for the command and sees that nothing of its group outlives
 // it. It reports whether the command had to be stopped.
-func waitGroup(ctx context.Context, cmd *exec.Cmd) (stopped bool) {
-	pid := cmd.Process.Pid
-	exited := make(chan struct{})
-	go func() {
-		reap(cmd)
-		close(exited)
-	}()
+func (s *script) waitGroup(ctx context.Context, pid int, exited <-chan struct{}) (stopped bool) {
 	select {
 	case <-exited:
 		return false
 	case <-ctx.Done():
 	}
-	// The group id is ours while the goroutine above has not finished. Should
-	// it finish in this very moment the signal finds no group.
+	// The group id is ours while the command is not reaped. Should
+	// that happen in this very moment the signal finds no group.
 	_ = syscall.Kill(-pid, syscall.SIGTERM)
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(s.grace)
 	defer timer.Stop()
 	select {
 	case <-exited:
@@ -126,6 +190,12 @@ func (o outcome) failure(ctx context.Context, limit time.Duration) *tool.Error {
 		return tool.Ended(ctx, "shell command", limit)
 	}
 	e := &tool.Error{Kind: tool.KindLogic, Code: fmt.Sprintf("EXIT_%d", o.ReturnCode)}
+	switch o.ReturnCode { // of the shell, or of a program it ran
+	case 128 + int(syscall.SIGXCPU):
+		e.Kind, e.Code = tool.KindResourceLimit, "CPU_LIMIT"
+	case 128 + int(syscall.SIGXFSZ):
+		e.Kind, e.Code = tool.KindResourceLimit, "DISK_LIMIT"
+	}
 	if o.signal != 0 {
 		e.Message = fmt.Sprintf("command was killed by signal %d (%s)", int(o.signal), o.signal)
 		if o.signal == syscall.SIGKILL {

@@ -4,8 +4,10 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,26 +16,39 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/process"
 )
 
+// Options adjusts the tool; the zero value is fine.
+type Options struct{ process.Settings }
+
 // Tool runs commands one after another.
-type Tool struct{}
+type Tool struct{ opts Options }
 
 var _ tool.Tool = Tool{}
 
 // New makes the tool.
-func New() Tool { return Tool{} }
+func New(opts Options) Tool {
+	opts.Settings = opts.Settings.WithDefaults()
+	return Tool{opts}
+}
 
 // Kind is "shell".
 func (Tool) Kind() string { return "shell" }
 
 // script is a call's config, checked.
 type script struct {
-	shell string
-	cmds  []string
-	cwd   string
-	env   []string
-	parse bool // offer stdout as JSON under "json"
+	shell   string
+	cmds    []string
+	args    []string // $1 and on
+	exports []string // variables that the result shows
+	parse   bool     // offer stdout as JSON under "json"
+	wish    process.Wish
+
+	sandbox string
+	grace   time.Duration
+	place   *process.Place
+	shown   map[string]string // what exports had to show so far
 }
 
 // report is the Data of a call.
@@ -44,27 +59,67 @@ type report struct {
 	Stderr     string          `json:"stderr"`
 	Commands   []outcome       `json:"commands"`
 	DurationMS int64           `json:"duration_ms"`
+	StdoutRef  string          `json:"stdout_ref,omitempty"`
+	StderrRef  string          `json:"stderr_ref,omitempty"`
 	JSON       json.RawMessage `json:"json,omitempty"`
+	Exports    map[string]any  `json:"exports,omitempty"`
 }
 
 // Run runs the commands and stops at the first that exits non-zero, which is
 // an *Error of kind logic and code EXIT_<n> beside the Result. When ctx ends
 // or the timeout passes, the running command's whole process group gets
-// SIGTERM, two seconds later SIGKILL, and the *Error is of kind cancelled or
+// SIGTERM, after the grace period SIGKILL, and the *Error is of kind cancelled or
 // timeout.
-func (Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
+//
+// Output beyond tool.OutputLimit is kept whole in call.Blobs, where there is
+// one.
+func (t Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	ctx, cancel, limit, err := call.Bound(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	s, err := readScript(call.Fields())
+	if ctx.Err() != nil {
+		return nil, tool.Ended(ctx, "shell", limit)
+	}
+	s, err := readScript(ctx, call, call.Fields())
+	if err == nil {
+		s.sandbox, s.grace = t.opts.Sandbox, t.opts.Grace
+		s.place, err = t.opts.Prepare(ctx, call, s.wish)
+	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, tool.Ended(ctx, "shell", limit)
+		}
 		return nil, err
 	}
+	defer func() { _ = s.place.Remove() }()
+	if own := s.place.Limits.Timeout; own > 0 && (limit == 0 || own < limit) {
+		ctx, cancel = context.WithTimeout(ctx, own)
+		defer cancel()
+		limit = own
+	}
+	return s.runAll(ctx, call, limit, t.opts.TempDir)
+}
+
+// runAll runs the commands and gathers what they leave.
+func (s *script) runAll(ctx context.Context, call *tool.Call, limit time.Duration, temp string) (*tool.Result, error) {
 	start := time.Now()
 	log := tool.LiveLog(call.Log)
-	stdout, stderr := tool.NewCapture(tool.OutputLimit), tool.NewCapture(tool.OutputLimit)
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	if call.Blobs == nil {
+		temp = "" // nowhere to put the whole
+	}
+	stdout, stderr := process.NewOutput(tool.OutputLimit, temp), process.NewOutput(tool.OutputLimit, temp)
+	defer stdout.Close()
+	defer stderr.Close()
+	whole := &bounded{}
+	out := io.MultiWriter(stdout, log)
+	if s.parse {
+		out = io.MultiWriter(stdout, log, whole)
+	}
 	rep := report{Commands: []outcome{}}
 	var fail *tool.Error
 	for _, cmd := range s.cmds {
@@ -72,7 +127,7 @@ func (Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 			fail = tool.Ended(ctx, "shell", limit)
 			break
 		}
-		o, err := s.run(ctx, cmd, io.MultiWriter(stdout, log), io.MultiWriter(stderr, log))
+		o, err := s.run(ctx, cmd, out, io.MultiWriter(stderr, log))
 		if err != nil {
 			return nil, err
 		}
@@ -85,10 +140,37 @@ func (Tool) Run(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	}
 	rep.ReturnCode, rep.Stdout, rep.Stderr = rep.ExitCode, stdout.String(), stderr.String()
 	rep.DurationMS = time.Since(start).Milliseconds()
+	rep.Exports = s.exported()
 	if s.parse && fail == nil {
-		fail = rep.parseStdout()
+		fail = rep.parseStdout(whole)
+	}
+	if ctx.Err() == nil {
+		if err := rep.keepWhole(ctx, call, stdout, stderr); err != nil && fail == nil {
+			fail = err
+		}
 	}
 	return rep.result(fail)
+}
+
+// keepWhole stores the streams that the report shows only in part.
+func (r *report) keepWhole(ctx context.Context, call *tool.Call, stdout, stderr *process.Output) *tool.Error {
+	for _, stream := range []struct {
+		name string
+		out  *process.Output
+		ref  *string
+	}{{"stdout", stdout, &r.StdoutRef}, {"stderr", stderr, &r.StderrRef}} {
+		at, err := stream.out.Store(ctx, call, call.Step+"/"+stream.name)
+		if e, ok := errors.AsType[*tool.Error](err); ok {
+			return e
+		}
+		if err != nil {
+			return &tool.Error{Kind: tool.KindStorageAccess, Code: "NOT_STORED", Message: fmt.Sprintf("the whole %s cannot be stored: %v", stream.name, err)}
+		}
+		if at != nil {
+			*stream.ref = at.Ref
+		}
+	}
+	return nil
 }
 
 func (r *report) result(fail *tool.Error) (*tool.Result, error) {
@@ -103,16 +185,41 @@ func (r *report) result(fail *tool.Error) (*tool.Result, error) {
 	return res, nil
 }
 
-func (r *report) parseStdout() *tool.Error {
-	text := strings.TrimSpace(r.Stdout)
-	if !json.Valid([]byte(text)) {
+func (r *report) parseStdout(whole *bounded) *tool.Error {
+	if whole.over {
+		return &tool.Error{
+			Kind: tool.KindResourceLimit, Code: "STDOUT_TOO_LARGE",
+			Message: fmt.Sprintf("stdout is larger than %d MiB, too large for parse: json; write a file, or print less", maxJSON>>20),
+		}
+	}
+	text := bytes.TrimSpace(whole.text)
+	if !json.Valid(text) {
 		return &tool.Error{
 			Kind: tool.KindParse, Code: "STDOUT_NOT_JSON",
 			Message: "stdout is not one JSON value, as parse: json asks for; send other output to stderr",
 		}
 	}
-	r.JSON = json.RawMessage(text)
+	r.JSON = text
 	return nil
+}
+
+// maxJSON is how much JSON a command may print.
+const maxJSON = 32 << 20
+
+// bounded keeps all of a stream, or nothing of one that is too long. One
+// stream has one writer.
+type bounded struct {
+	text []byte
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.over = b.over || len(b.text)+len(p) > maxJSON; b.over {
+		b.text = nil
+	} else {
+		b.text = append(b.text, p...)
+	}
+	return len(p), nil
 }
 
 // findShell is the program that runs commands: the one asked for, else bash,
@@ -127,8 +234,8 @@ func findShell(asked string) (string, error) {
 	return exec.LookPath("sh")
 }
 
-func readScript(f tool.Fields) (*script, error) {
-	s := &script{}
+func readScript(ctx context.Context, call *tool.Call, f tool.Fields) (*script, error) {
+	s := &script{shown: map[string]string{}}
 	var err error
 	if s.cmds, err = readCommands(f); err != nil {
 		return nil, err
@@ -139,17 +246,12 @@ func readScript(f tool.Fields) (*script, error) {
 	if s.shell, err = findShell(s.shell); err != nil {
 		return nil, tool.ConfigErrorf("shell cannot be found on this worker: %v", err)
 	}
-	if s.cwd, err = f.String("cwd"); err != nil {
+	if s.args, err = readArgs(f); err != nil {
 		return nil, err
 	}
-	if info, statErr := os.Stat(s.cwd); s.cwd != "" && (statErr != nil || !info.IsDir()) {
-		return nil, tool.ConfigErrorf("cwd %q is not a directory on this worker", s.cwd)
-	}
-	env, err := f.Texts("env")
-	if err != nil {
+	if err = s.readExports(f); err != nil {
 		return nil, err
 	}
-	s.env = tool.CleanEnviron(env)
 	parse, err := f.String("parse")
 	if err != nil {
 		return nil, err
@@ -158,7 +260,51 @@ func readScript(f tool.Fields) (*script, error) {
 		return nil, tool.ConfigErrorf("parse %q is not available; the only value is json", parse)
 	}
 	s.parse = parse == "json"
-	return s, nil
+	s.wish, err = readWish(ctx, call, f)
+	return s, err
+}
+
+// readWish reads what the commands are to run in.
+func readWish(ctx context.Context, call *tool.Call, f tool.Fields) (w process.Wish, err error) {
+	if w.Cwd, err = f.String("cwd"); err != nil {
+		return w, err
+	}
+	if w.Env, err = f.Texts("env"); err != nil {
+		return w, err
+	}
+	if w.Resources, err = f.Object("resources"); err != nil {
+		return w, err
+	}
+	if w.Files, err = f.Object("files"); err != nil {
+		return w, err
+	}
+	if _, _, ok := f.First("auth", "credential"); ok {
+		w.Logins, err = call.Logins(ctx, f)
+	}
+	return w, err
+}
+
+func readArgs(f tool.Fields) ([]string, error) {
+	_, v, ok := f.First("args")
+	if !ok {
+		return nil, nil
+	}
+	list, isList := v.([]any)
+	if !isList {
+		return nil, tool.ConfigErrorf("args must be a list; its items are $1, $2 and so on")
+	}
+	out := make([]string, 0, len(list))
+	for i, item := range list {
+		text, err := tool.Text(item)
+		if err != nil {
+			return nil, err
+		}
+		if strings.ContainsRune(text, 0) {
+			return nil, tool.ConfigErrorf("args[%d] holds a NUL character, which no argument can carry", i)
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }
 
 // readCommands gives one command per list item; text, however many lines it

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/noetl/noetl-go/internal/tool"
+	"github.com/noetl/noetl-go/internal/tool/process"
 	"github.com/noetl/noetl-go/internal/tool/shell"
 	"github.com/noetl/noetl-go/internal/tool/tooltest"
 )
@@ -38,7 +39,7 @@ func callOf(config map[string]any) *tool.Call { return &tool.Call{Config: config
 
 func run(t *testing.T, call *tool.Call) (data, *tool.Result, *tool.Error) {
 	t.Helper()
-	res, err := shell.New().Run(t.Context(), call)
+	res, err := shell.New(shell.Options{Settings: process.Settings{Grace: time.Second}}).Run(t.Context(), call)
 	e, ok := errors.AsType[*tool.Error](err)
 	if err != nil && !ok {
 		t.Fatalf("error is %T (%v), want *tool.Error", err, err)
@@ -54,7 +55,9 @@ func run(t *testing.T, call *tool.Call) (data, *tool.Result, *tool.Error) {
 
 func TestConformance(t *testing.T) {
 	tooltest.Run(t, tooltest.Suite{
-		Open:  func(*testing.T) (tool.Tool, func()) { return shell.New(), func() {} },
+		Open: func(*testing.T) (tool.Tool, func()) {
+			return shell.New(shell.Options{Settings: process.Settings{Grace: time.Second}}), func() {}
+		},
 		Quick: func() *tool.Call { return callOf(map[string]any{"cmds": []any{"echo a", "echo b"}}) },
 		Slow: func(*testing.T) (*tool.Call, <-chan struct{}) {
 			log := tooltest.NewSignal()
@@ -111,7 +114,7 @@ func TestCommandsRunInBashWhereThereIsOne(t *testing.T) {
 		t.Errorf("with sh alone: %+v, %v", d, err)
 	}
 	t.Setenv("PATH", none)
-	if _, err := shell.New().Run(t.Context(), callOf(config)); err == nil || !strings.Contains(err.Error(), "shell cannot be found") {
+	if _, err := shell.New(shell.Options{Settings: process.Settings{Grace: time.Second}}).Run(t.Context(), callOf(config)); err == nil || !strings.Contains(err.Error(), "shell cannot be found") {
 		t.Errorf("without any: %v", err)
 	}
 }
@@ -257,7 +260,7 @@ func TestWrongConfigsAreExplained(t *testing.T) {
 			t.Errorf("got %+v, want %q", err, want)
 		}
 	}
-	if diff := cmp.Diff("shell", shell.New().Kind()); diff != "" {
+	if diff := cmp.Diff("shell", shell.New(shell.Options{Settings: process.Settings{Grace: time.Second}}).Kind()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,4 +1,4 @@
-package httptool
+package outbound
 
 import (
 	"context"
@@ -15,35 +15,31 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/egress"
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
-var errRedirects = errors.New("redirect chain too long")
-
-// statusError classifies an answer; nil for 200-299.
-func (p *plan) statusError(resp *http.Response) *tool.Error {
-	code := resp.StatusCode
-	if code >= 200 && code <= 299 {
+// StatusError classifies the status of an answer; nil for 200-299. What is the
+// request in a few words.
+func StatusError(what string, status int, header http.Header) *tool.Error {
+	if status >= 200 && status <= 299 {
 		return nil
 	}
 	e := &tool.Error{
-		Kind: tool.KindClientError, Code: fmt.Sprintf("HTTP_%d", code), HTTPStatus: code,
-		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
-		Message:    fmt.Sprintf("%s %s: HTTP %d %s", p.method, shown(p.url), code, http.StatusText(code)),
+		Kind: tool.KindClientError, Code: fmt.Sprintf("HTTP_%d", status), HTTPStatus: status,
+		RetryAfter: retryAfter(header.Get("Retry-After"), time.Now()),
+		Message:    strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", what, status, http.StatusText(status))),
 	}
 	switch {
-	case code == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests:
 		e.Kind, e.Retryable = tool.KindRateLimit, true
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind = tool.KindAuth
-	case code == http.StatusNotFound:
+	case status == http.StatusNotFound:
 		e.Kind = tool.KindNotFound
-	case code >= 500:
+	case status >= 500:
 		e.Kind, e.Retryable = tool.KindServerError, true
-	case code < 400 && !p.follow:
-		e.Message += " (not followed, because follow_redirects is false)"
 	}
-	e.Message = strings.TrimSpace(e.Message)
 	return e
 }
 
@@ -66,13 +62,12 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return max(at.Sub(now), 0)
 }
 
-// failure explains why there is no answer. The text of a *url.Error is never
+// Failure explains why there is no answer. The text of a *url.Error is never
 // used: it repeats the URL, password included.
-func (p *plan) failure(ctx context.Context, limit time.Duration, err error) *tool.Error {
+func Failure(ctx context.Context, what string, limit time.Duration, err error) *tool.Error {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e
 	}
-	what := p.method + " " + shown(p.url)
 	if ctx.Err() != nil {
 		e := tool.Ended(ctx, what, limit)
 		if e.Kind == tool.KindTimeout {
@@ -93,17 +88,17 @@ func (p *plan) failure(ctx context.Context, limit time.Duration, err error) *too
 }
 
 func classify(err error) *tool.Error {
-	conn := func(code, message string) *tool.Error {
-		return &tool.Error{Kind: tool.KindConnection, Code: code, Message: message, Retryable: true}
+	if denied, ok := errors.AsType[*egress.Denied](err); ok {
+		return &tool.Error{Kind: tool.KindAuth, Code: "EGRESS_DENIED", Message: denied.Error()}
 	}
-	if errors.Is(err, errRedirects) {
+	if errors.Is(err, egress.ErrRedirects) {
 		return &tool.Error{
 			Kind: tool.KindClientError, Code: "TOO_MANY_REDIRECTS",
-			Message: fmt.Sprintf("more than %d redirects (does it redirect to itself?)", maxRedirects),
+			Message: fmt.Sprintf("more than %d redirects (does it redirect to itself?)", egress.MaxRedirects),
 		}
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return conn("DNS_ERROR", fmt.Sprintf("host %q cannot be found (is the name right, and does DNS work here?)", dns.Name))
+		return connError("DNS_ERROR", fmt.Sprintf("host %q cannot be found (is the name right, and does DNS work here?)", dns.Name))
 	}
 	if tlsErr := classifyTLS(err); tlsErr != nil {
 		return tlsErr
@@ -114,22 +109,30 @@ func classify(err error) *tool.Error {
 			Message: "no connection in time (is the host up and reachable from here?)",
 		}
 	}
+	return classifyTransport(err)
+}
+
+func connError(code, message string) *tool.Error {
+	return &tool.Error{Kind: tool.KindConnection, Code: code, Message: message, Retryable: true}
+}
+
+func classifyTransport(err error) *tool.Error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return conn("CONN_REFUSED", "connection refused (is the service running and the port right?)")
+		return connError("CONN_REFUSED", "connection refused (is the service running and the port right?)")
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return conn("CONN_ERROR", "the server dropped the connection")
+		return connError("CONN_ERROR", "the server dropped the connection")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return conn("CONN_ERROR", "the server closed the connection before the answer was complete")
+		return connError("CONN_ERROR", "the server closed the connection before the answer was complete")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return conn("CONN_ERROR", "the host cannot be reached from here")
+		return connError("CONN_ERROR", "the host cannot be reached from here")
 	case strings.Contains(err.Error(), "invalid header field"):
 		return tool.ConfigErrorf("%s", strings.TrimPrefix(err.Error(), "net/http: "))
 	case strings.Contains(err.Error(), "Location header"):
 		// The location itself may hold credentials.
 		return &tool.Error{Kind: tool.KindClientError, Code: "BAD_REDIRECT", Message: "the server redirects to an invalid location"}
 	}
-	return conn("CONN_ERROR", err.Error())
+	return connError("CONN_ERROR", err.Error())
 }
 
 // classifyTLS finds failures another try cannot mend; nil when err is not one.
