@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -41,11 +43,21 @@ func refused(resp *http.Response, body []byte) error {
 	_ = json.Unmarshal(body, &f) // a proxy's page is not JSON: the status speaks
 	message := cmp.Or(f.Error, fmt.Sprintf("%s %s: the server answered %s", resp.Request.Method, resp.Request.URL.Path, resp.Status))
 	return &event.Error{
-		Code:    cmp.Or(codeOf[resp.StatusCode], event.Internal),
-		Message: message,
-		Reason:  f.Reason,
-		Remedy:  f.Remedy,
+		Code:       cmp.Or(codeOf[resp.StatusCode], event.Internal),
+		Message:    message,
+		Reason:     f.Reason,
+		Remedy:     f.Remedy,
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
 	}
+}
+
+// retryAfter reads a number of seconds; a date is not worth a clock.
+func retryAfter(header string) time.Duration {
+	n, err := strconv.Atoi(header)
+	if err != nil || n < 0 || n > 3600 {
+		return 0
+	}
+	return time.Duration(n) * time.Second
 }
 
 // unreachable makes the error of a call that got no answer. The cause stays

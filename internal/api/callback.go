@@ -56,6 +56,7 @@ type jobEnd struct {
 	Reason        string    `json:"reason,omitempty"`
 	StdoutURI     string    `json:"stdout_uri,omitempty"`
 	StderrURI     string    `json:"stderr_uri,omitempty"`
+	Via           string    `json:"via"` // how it became known; workers that look themselves say poll
 }
 
 // jobError is the error of a job that failed.
@@ -120,7 +121,7 @@ func (s *Server) containerCallback(w http.ResponseWriter, r *http.Request) error
 func (b *callbackBody) event(step string) (event.Incoming, error) {
 	end := jobEnd{
 		TerminalState: b.State, JobName: b.JobName, JobUID: b.JobUID, CompletedAt: time.Time(b.CompletedAt), ExitCode: b.ExitCode,
-		Reason: b.Reason, StdoutURI: b.StdoutURI, StderrURI: b.StderrURI,
+		Reason: b.Reason, StdoutURI: b.StdoutURI, StderrURI: b.StderrURI, Via: "callback",
 	}
 	status, p := event.StatusCompleted, jobReport{Status: event.ToolSuccess}
 	if state := jobStates[b.State]; state.kind != "" {

@@ -15,22 +15,22 @@ func TestTheEndOfAJobIsReportedToItsStep(t *testing.T) {
 	for name, tc := range map[string]struct{ body, status, payload string }{
 		"succeeded": {
 			`{"state":"succeeded","job_name":"j-1"}`, event.StatusCompleted,
-			`{"status":"success","result":{"status":"success","context":{"terminal_state":"succeeded","job_name":"j-1"}}}`,
+			`{"status":"success","result":{"status":"success","context":{"terminal_state":"succeeded","job_name":"j-1","via":"callback"}}}`,
 		},
 		"everything": {
 			`{"state":"succeeded","job_name":"j-1","job_uid":"u","completed_at":"2026-01-02 03:04:05","exit_code":0,"reason":"Done",
 				"stdout_uri":"gs://o","stderr_uri":"gs://e","later":1}`, event.StatusCompleted,
 			`{"status":"success","result":{"status":"success","context":{"terminal_state":"succeeded","job_name":"j-1","job_uid":"u",
-				"completed_at":"2026-01-02T03:04:05Z","exit_code":0,"reason":"Done","stdout_uri":"gs://o","stderr_uri":"gs://e"}}}`,
+				"completed_at":"2026-01-02T03:04:05Z","exit_code":0,"reason":"Done","stdout_uri":"gs://o","stderr_uri":"gs://e","via":"callback"}}}`,
 		},
 		"failed": {
 			`{"state":"failed","job_name":"j-1","exit_code":3,"completed_at":null}`, event.StatusFailed,
-			`{"status":"error","result":{"status":"error","context":{"terminal_state":"failed","job_name":"j-1","exit_code":3}},
+			`{"status":"error","result":{"status":"error","context":{"terminal_state":"failed","job_name":"j-1","exit_code":3,"via":"callback"}},
 				"error":{"kind":"logic","code":"failed","message":"job j-1 ended as failed: no reason was given","retryable":false}}`,
 		},
 		"a lost node": {
 			`{"state":"failed_node_lost","job_name":"j-1","reason":"NodeLost"}`, event.StatusFailed,
-			`{"status":"error","result":{"status":"error","context":{"terminal_state":"failed_node_lost","job_name":"j-1","reason":"NodeLost"}},
+			`{"status":"error","result":{"status":"error","context":{"terminal_state":"failed_node_lost","job_name":"j-1","reason":"NodeLost","via":"callback"}},
 				"error":{"kind":"server_error","code":"failed_node_lost","message":"job j-1 ended as failed_node_lost: NodeLost","retryable":true}}`,
 		},
 	} {

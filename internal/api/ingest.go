@@ -132,6 +132,7 @@ type batchBody struct {
 	WorkerID    string     `json:"worker_id"`
 	Events      []incoming `json:"events"`
 	Eager       count      `json:"eager"`
+	EagerNot    []string   `json:"eager_not"`
 }
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
@@ -166,7 +167,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (b *batchBody) report() (event.Report, error) {
-	rep := event.Report{WorkerID: b.WorkerID, Eager: int(b.Eager), Events: make([]event.Incoming, len(b.Events))}
+	rep := event.Report{WorkerID: b.WorkerID, Eager: int(b.Eager), EagerNot: b.EagerNot, Events: make([]event.Incoming, len(b.Events))}
 	if len(b.Events) > maxBatch {
 		return rep, &event.Error{
 			Code: event.Invalid, Message: fmt.Sprintf("%d events in one batch: at most %d are accepted", len(b.Events), maxBatch),

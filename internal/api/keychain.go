@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
@@ -29,9 +32,9 @@ func (s *Server) keychainRoutes() []route {
 	return []route{
 		entry(http.MethodPost, "/api/secrets/resolve", Worker, s.resolveSecrets, "gives the worker that holds a command the secrets it names, sealed for its registered key", `{execution_id, event_id, worker_id, attempt, aliases}`, `{sealed: {alg, v, eph_pub, ciphertext}}`),
 		entry(http.MethodGet, "/api/credentials/{identifier}/sealed", Worker, s.sealedCredential, "gives a worker of an execution one secret, sealed for its registered key", "?worker_id=&execution_id=", `{alg, v, eph_pub, ciphertext}`),
-		entry(http.MethodGet, "/api/keychain/catalog/{catalog_id}", Viewer, s.keptValues, "lists what is kept for a playbook, without values", "", `{items: [{cache_key, keychain_name, …}], count}`),
-		entry(http.MethodGet, "/api/keychain/{catalog_id}/{name}", Worker, s.keptValue, "returns a kept value, only to the internal token", scope, `{status: found|expired|not_found, data?, expires_at?, auto_renew?, access_count?}`),
-		entry(http.MethodPost, "/api/keychain/{catalog_id}/{name}", Internal, s.keepValue, "keeps a value for a playbook", `{data, scope_type?, execution_id?, expires_at?, expires_in?, auto_renew?, renew_config?}`, `{status, cache_key, expires_at}`),
+		entry(http.MethodGet, "/api/keychain/catalog/{catalog_id}", Viewer, s.keptValues, "lists what is kept for a playbook, without values", "", `{catalog_id, entries: [{cache_key, keychain_name, scope_type, expires_at, expired, …}], count}`),
+		entry(http.MethodGet, "/api/keychain/{catalog_id}/{name}", Worker, s.keptValue, "returns a kept value, only to the internal token", scope, `{status: found|expired|not_found, data?, token_data?, credential_type?, expires_at?, ttl_seconds?, auto_renew?, access_count?}`),
+		entry(http.MethodPost, "/api/keychain/{catalog_id}/{name}", Internal, s.keepValue, "keeps a value for a playbook", `{data | token_data, scope_type?, execution_id?, expires_at?, expires_in? | ttl_seconds?, credential_type?, auto_renew?, renew_config?}`, `{status, cache_key, expires_at}`),
 		entry(http.MethodDelete, "/api/keychain/{catalog_id}/{name}", Internal, s.dropValue, "forgets a kept value", scope, `{status: deleted|not_found, cache_key}`),
 	}
 }
@@ -93,6 +96,9 @@ func (s *Server) kept(r *http.Request) (control.KeptSecret, error) {
 	if k.CatalogID, err = pathID(r, "catalog_id"); err == nil {
 		err = q.err
 	}
+	if err == nil && (!utf8.ValidString(k.Name) || strings.ContainsFunc(k.Name, unicode.IsControl)) {
+		err = event.Errorf(event.Invalid, "name: want text without control characters") // databases would change it, and then it is another row's
+	}
 	return k, err
 }
 
@@ -125,12 +131,16 @@ func (s *Server) keptValue(w http.ResponseWriter, r *http.Request) error {
 	a := struct {
 		Status      string          `json:"status"`
 		Data        json.RawMessage `json:"data,omitempty"`
+		TokenData   json.RawMessage `json:"token_data,omitempty"` // the older word
+		Type        string          `json:"credential_type,omitempty"`
 		ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
+		TTL         *int64          `json:"ttl_seconds,omitempty"`
 		AutoRenew   *bool           `json:"auto_renew,omitempty"`
 		AccessCount *int64          `json:"access_count,omitempty"`
-	}{Status: h.Status, Data: h.Data, ExpiresAt: timeOrNull(h.ExpiresAt)}
+	}{Status: h.Status, Data: h.Data, TokenData: h.Data, Type: h.Type, ExpiresAt: timeOrNull(h.ExpiresAt)}
 	if h.Status != "not_found" {
-		a.AutoRenew, a.AccessCount = &h.AutoRenew, &h.AccessCount
+		left := max(0, int64(h.ExpiresAt.Sub(s.opt.Clock()).Seconds()))
+		a.TTL, a.AutoRenew, a.AccessCount = &left, &h.AutoRenew, &h.AccessCount
 	}
 	return private(w, a)
 }
@@ -165,6 +175,9 @@ func (s *Server) keepValue(w http.ResponseWriter, r *http.Request) error {
 			err = &event.Error{Code: code, Message: "the request body is not JSON as expected", Remedy: "send {data, scope_type?, execution_id?, expires_at?, …} as a JSON object"}
 		}
 		return err
+	}
+	if body.ExpiresIn < 0 || body.TTL < 0 {
+		return event.Errorf(event.Invalid, "expires_in and ttl_seconds: want seconds from now, not before")
 	}
 	k.Scope = first(body.Scope, k.Scope)
 	if body.Execution != 0 {
@@ -223,6 +236,7 @@ type keptView struct {
 	Scope       string     `json:"scope_type"`
 	ExecutionID *string    `json:"execution_id"`
 	ExpiresAt   time.Time  `json:"expires_at"`
+	Expired     bool       `json:"expired"`
 	CreatedAt   time.Time  `json:"created_at"`
 	AccessedAt  *time.Time `json:"accessed_at"`
 	AccessCount int64      `json:"access_count"`
@@ -242,18 +256,19 @@ func (s *Server) keptValues(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	items := make([]keptView, len(rows))
+	items, now := make([]keptView, len(rows)), s.opt.Clock()
 	for i, e := range rows {
 		items[i] = keptView{
 			CacheKey: e.CacheKey, Name: e.Name, CatalogID: e.CatalogID.String(), Type: e.CredentialType, CacheType: e.CacheType, Scope: e.Scope,
-			ExpiresAt: e.ExpiresAt.UTC(), CreatedAt: e.CreatedAt.UTC(), AccessedAt: timeOrNull(e.AccessedAt), AccessCount: e.AccessCount, AutoRenew: e.AutoRenew,
+			ExpiresAt: e.ExpiresAt.UTC(), Expired: !e.ExpiresAt.After(now), CreatedAt: e.CreatedAt.UTC(), AccessedAt: timeOrNull(e.AccessedAt), AccessCount: e.AccessCount, AutoRenew: e.AutoRenew,
 		}
 		if e.ExecutionID != 0 {
 			items[i].ExecutionID = textOrNull(e.ExecutionID.String())
 		}
 	}
 	return respond(w, struct {
-		Items []keptView `json:"items"`
-		Count int        `json:"count"`
-	}{items, len(items)})
+		CatalogID string     `json:"catalog_id"`
+		Entries   []keptView `json:"entries"`
+		Count     int        `json:"count"`
+	}{catalog.String(), items, len(items)})
 }

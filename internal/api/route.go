@@ -54,8 +54,8 @@ func (s *Server) Routes() []Route {
 func (s *Server) routes() []route {
 	return slices.Concat(
 		s.healthRoutes(), s.catalogRoutes(), s.executeRoutes(), s.eventRoutes(), s.commandRoutes(), s.resultRoutes(),
-		shown(s.executionRoutes()), shown(s.replayRoutes()), s.variableRoutes(), s.poolRoutes(), s.callbackRoutes(), s.signalRoutes(), s.logRoutes(), s.outboxRoutes(),
-		s.databaseRoutes(), s.dashboardRoutes(), s.credentialRoutes(), s.keychainRoutes(),
+		shown(s.executionRoutes()), shown(s.replayRoutes()), s.variableRoutes(), s.poolRoutes(), s.callbackRoutes(), shown(s.signalRoutes()), shown(s.logRoutes()), s.outboxRoutes(),
+		s.databaseRoutes(), shown(s.dashboardRoutes()), s.credentialRoutes(), s.keychainRoutes(),
 	)
 }
 

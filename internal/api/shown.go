@@ -1,7 +1,9 @@
 package api
 
 import (
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/redact"
 )
@@ -16,24 +18,35 @@ func shown(routes []route) []route {
 	return routes
 }
 
-// veil is an answer whose JSON passes a filter.
+// veil is an answer that passes a filter: one for JSON, which events of a
+// stream are, too, or one for plain text.
 type veil struct {
 	http.ResponseWriter
-	filter *redact.Shown
+	filter io.WriteCloser // made when the type of the answer is known
 }
 
 var shapes redact.Secrets // knows no values, and all shapes and names
 
-func newVeil(w http.ResponseWriter) *veil {
-	return &veil{ResponseWriter: w, filter: shapes.Shown(w)}
+func newVeil(w http.ResponseWriter) *veil { return &veil{ResponseWriter: w} }
+
+func (v *veil) Write(p []byte) (int, error) {
+	if v.filter == nil {
+		if strings.HasPrefix(v.Header().Get("Content-Type"), "text/plain") {
+			v.filter = shapes.Text(v.ResponseWriter)
+		} else {
+			v.filter = shapes.Shown(v.ResponseWriter)
+		}
+	}
+	return v.filter.Write(p)
 }
 
-func (v *veil) Write(p []byte) (int, error) { return v.filter.Write(p) }
-
-// FlushError is what http.ResponseController flushes with.
+// FlushError is what http.ResponseController flushes with. Of plain text the
+// line that is not complete stays behind.
 func (v *veil) FlushError() error {
-	if err := v.filter.Flush(); err != nil {
-		return err
+	if f, ok := v.filter.(*redact.Shown); ok {
+		if err := f.Flush(); err != nil {
+			return err
+		}
 	}
 	return http.NewResponseController(v.ResponseWriter).Flush()
 }
@@ -41,4 +54,8 @@ func (v *veil) FlushError() error {
 // Unwrap lets http.ResponseController reach the connection.
 func (v *veil) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
-func (v *veil) close() { _ = v.filter.Close() }
+func (v *veil) close() {
+	if v.filter != nil {
+		_ = v.filter.Close()
+	}
+}

@@ -16,12 +16,43 @@ import (
 type runCommand struct {
 	File string `arg:"" help:"Playbook file; - is standard input." placeholder:"FILE"`
 	payloadFlags
-	Catalog string        `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
-	Env     []string      `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
-	DataDir string        `help:"Keep the execution in this directory; noetl server --data-dir shows it." placeholder:"DIR"`
-	JSON    bool          `short:"j" help:"Print one JSON object at the end instead of progress."`
-	Timeout time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
-	Verbose bool          `short:"v" help:"Show what the node logs."`
+	Catalog    string        `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
+	Env        []string      `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
+	DataDir    string        `help:"Keep the execution in this directory; noetl server --data-dir shows it." placeholder:"DIR"`
+	Credential []string      `help:"Register the credential in this file first: name, type and data as YAML or JSON. May be given several times." placeholder:"FILE"`
+	JSON       bool          `short:"j" help:"Print one JSON object at the end instead of progress."`
+	Timeout    time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
+	Verbose    bool          `short:"v" help:"Show what the node logs."`
+	outboundFlags
+}
+
+func (c *runCommand) node(ctx context.Context, env *Env, dir string) (*node.Node, error) {
+	outbound, err := c.outboundFlags.options()
+	if err != nil {
+		return nil, err
+	}
+	own, err := envSecrets()
+	if err != nil {
+		return nil, err
+	}
+	return node.Start(ctx, node.Options{
+		DataDir: dir, InProcess: true, Relaxed: c.DataDir == "", TemplateEnv: environ(c.Env), Version: Version, Logger: c.logger(env),
+		Outbound: outbound, EnvSecrets: own,
+	})
+}
+
+// credentials registers those that came with the command.
+func (c *runCommand) credentials(ctx context.Context, env *Env, n *node.Node) error {
+	for _, file := range c.Credential {
+		r, err := readCredential(env, file)
+		if err != nil {
+			return err
+		}
+		if err := n.PutCredential(ctx, r.Name, r.Type, r.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run executes the file on a node of its own: temporary storage unless it is
@@ -58,13 +89,14 @@ func (c *runCommand) Run(ctx context.Context, env *Env) error {
 		}
 		defer os.RemoveAll(dir)
 	}
-	n, err := node.Start(ctx, node.Options{
-		DataDir: dir, InProcess: true, Relaxed: c.DataDir == "", TemplateEnv: environ(c.Env), Version: Version, Logger: c.logger(env),
-	})
+	n, err := c.node(ctx, env, dir)
 	if err != nil {
 		return err
 	}
-	err = shelf.register(ctx, n.Plane)
+	err = c.credentials(ctx, env, n)
+	if err == nil {
+		err = shelf.register(ctx, n.Plane)
+	}
 	if err == nil {
 		err = c.execute(ctx, env, n, src, payload)
 	}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command lines in testdata/script the way a person
-// would, with what they print and how they exit. Run with -update-scripts to
+// would, with what they print and how they exit. Set UPDATE_SCRIPTS to
 // accept the present output.
 func TestScripts(t *testing.T) {
 	t.Parallel()

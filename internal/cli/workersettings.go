@@ -127,8 +127,8 @@ func filteredPool(subject string) (string, bool) {
 // check refuses values that make no sense together with their names.
 func (c *workerCommand) check() error {
 	switch {
-	case time.Duration(c.Heartbeat) < time.Second:
-		return invalidf("--heartbeat %s (NOETL_COMMAND_HEARTBEAT): want at least 1s", c.Heartbeat)
+	case time.Duration(c.Heartbeat) < 100*time.Millisecond:
+		return invalidf("--heartbeat %s (NOETL_COMMAND_HEARTBEAT): want at least 100ms", c.Heartbeat)
 	case time.Duration(c.Pulse) < time.Second || time.Duration(c.Pulse) > 45*time.Second:
 		return invalidf("--pulse %s (WORKER_HEARTBEAT_INTERVAL): want 1s to 45s; a worker that is silent for a minute counts as offline", c.Pulse)
 	case c.Drain < 0:

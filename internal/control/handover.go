@@ -33,7 +33,7 @@ func (ps *pass) handOver() []event.Event {
 		local = nil
 	}
 	want := len(ps.takers)
-	if local != nil {
+	if local != nil || slices.ContainsFunc(ps.takers, taker.choosy) {
 		want += maxLocal
 	}
 	if want == 0 {
@@ -41,14 +41,14 @@ func (ps *pass) handOver() []event.Event {
 	}
 	var claims []event.Event
 	for _, c := range ps.waiting(want) {
-		t, ok := ps.nextTaker(local)
+		at, t, ok := ps.nextTaker(local, c.Kind)
 		if !ok {
-			break
+			continue // somebody may have a slot for one of another kind
 		}
 		e, appended, ok := ps.give(c, t.worker)
 		if !ok {
 			if t.report == nil {
-				local.Unreserve()
+				unreserve(local, c.Kind)
 			}
 			continue
 		}
@@ -64,7 +64,7 @@ func (ps *pass) handOver() []event.Event {
 			continue
 		}
 		t.report.handed = append(t.report.handed, c)
-		ps.takers = ps.takers[1:]
+		ps.takers = slices.Delete(ps.takers, at, at+1)
 	}
 	return claims
 }
@@ -78,16 +78,44 @@ func (ps *pass) waiting(n int) []*engine.Command {
 	return append(slices.Clone(ps.expired), pending...)
 }
 
-// nextTaker is the next report that asked, or the local worker with a slot
-// reserved. It leaves the report in the list until the command is given.
-func (ps *pass) nextTaker(local LocalWorker) (taker, bool) {
-	if len(ps.takers) > 0 {
-		return ps.takers[0], true
+// nextTaker is the next report that asked for a command of the kind, with its
+// place in the list, or the local worker with a slot reserved. It leaves the
+// report in the list until the command is given.
+func (ps *pass) nextTaker(local LocalWorker, kind string) (int, taker, bool) {
+	for i, t := range ps.takers {
+		if !slices.Contains(t.report.not, kind) {
+			return i, t, true
+		}
 	}
-	if local == nil || len(ps.mine) >= maxLocal || !local.Reserve() {
-		return taker{}, false
+	if local == nil || len(ps.mine) >= maxLocal || !reserve(local, kind) {
+		return 0, taker{}, false
 	}
-	return taker{worker: local.ID()}, true
+	return 0, taker{worker: local.ID()}, true
+}
+
+// choosy tells whether the taker has no slot for some kinds.
+func (t taker) choosy() bool { return t.report != nil && len(t.report.not) > 0 }
+
+// ClassedWorker is a local worker that has not the same slots for all kinds of
+// tools. Deliver then fills a slot that was reserved for the command's kind.
+type ClassedWorker interface {
+	ReserveFor(kind string) bool
+	UnreserveFor(kind string)
+}
+
+func reserve(w LocalWorker, kind string) bool {
+	if c, ok := w.(ClassedWorker); ok {
+		return c.ReserveFor(kind)
+	}
+	return w.Reserve()
+}
+
+func unreserve(w LocalWorker, kind string) {
+	if c, ok := w.(ClassedWorker); ok {
+		c.UnreserveFor(kind)
+		return
+	}
+	w.Unreserve()
 }
 
 // give makes worker the holder of c. The event is part of the batch only when
@@ -137,7 +165,7 @@ func (ps *pass) deliver() {
 		w, err := ps.wire(c)
 		if err != nil {
 			ps.undelivered(c, err)
-			ps.p.local.Unreserve()
+			unreserve(ps.p.local, c.Kind)
 			continue
 		}
 		ps.p.local.Deliver(w)
@@ -146,8 +174,8 @@ func (ps *pass) deliver() {
 
 // giveBackSlots frees what was reserved for an attempt that did not become durable.
 func (ps *pass) giveBackSlots() {
-	for range ps.mine {
-		ps.p.local.Unreserve()
+	for _, c := range ps.mine {
+		unreserve(ps.p.local, c.Kind)
 	}
 	ps.mine = nil
 }

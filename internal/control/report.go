@@ -30,7 +30,7 @@ func (p *Plane) report(ctx context.Context, r event.Report) (event.ReportAnswer,
 	if r.ExecutionID == 0 {
 		return event.ReportAnswer{}, event.Errorf(event.Invalid, "execution_id is required to report events")
 	}
-	in := &reportInput{ticket: newTicket(), execution: r.ExecutionID, worker: r.WorkerID, eager: min(r.Eager, maxEager)}
+	in := &reportInput{ticket: newTicket(), execution: r.ExecutionID, worker: r.WorkerID, eager: min(r.Eager, maxEager), not: r.EagerNot}
 	in.incoming = slices.Clone(r.Events)
 	in.minted = make([]bool, len(in.incoming))
 	in.ans = event.ReportAnswer{Status: "ok", EventIDs: make([]event.ID, len(in.incoming))}
@@ -65,6 +65,7 @@ type reportInput struct {
 	minted    []bool                      // the id of incoming[i] is ours, so it cannot be in the log
 	complete  func(i int, e *event.Event) // adds what a report cannot say; nil for most
 	eager     int
+	not       []string // kinds the worker has no slot for
 
 	beats []int // heartbeats, which renew a lease and are not stored
 	held  []int // claims and callbacks reported again, which are not stored: their id is 0

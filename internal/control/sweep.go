@@ -126,7 +126,7 @@ func (p *Plane) localFree(pool string) bool {
 func (p *Plane) rowNote(row *store.Command, attempt int) event.Notification {
 	n := event.Notification{
 		ExecutionID: row.ExecutionID, EventID: row.EventID, CommandID: row.CommandID, Step: row.Step,
-		ServerURL: p.o.ServerURL, Pool: row.Pool, Attempt: attempt,
+		ServerURL: p.o.ServerURL, Pool: row.Pool, Attempt: attempt, ToolKind: row.ToolKind,
 	}
 	if lv, ok := p.states.get(row.ExecutionID); ok {
 		n.Trace = lv.trace

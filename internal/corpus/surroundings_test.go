@@ -102,7 +102,7 @@ type scene struct {
 
 // scene makes a database and a test server.
 func (s *surroundings) scene(ctx context.Context, lane *lane) (_ *scene, err error) {
-	sc := &scene{api: testapi.New(testapi.Options{RateLimit: -1})}
+	sc := &scene{api: testapi.New(testapi.Options{RateLimit: -1, Company: 10 * time.Second})}
 	srv := httptest.NewServer(sc.api)
 	sc.closers = append(sc.closers, func() error { srv.Close(); return nil })
 	defer func() {

@@ -86,7 +86,7 @@ func TestCallbackEndsTheWaitOfAForeignWorker(t *testing.T) {
 				t.Errorf("the callback was answered with %q, want %q", got, want)
 			}
 		}
-		result(t, s.ended(second, well, event.StatusCompleted), "build", `{"exit_code":0,"job_name":"j","terminal_state":"succeeded"}`)
+		result(t, s.ended(second, well, event.StatusCompleted), "build", `{"exit_code":0,"job_name":"j","terminal_state":"succeeded","via":"callback"}`)
 
 		s.callBack(second, badly, `{"state":"failed_oom","job_name":"j","reason":"too greedy"}`)
 		if d := s.ended(second, badly, event.StatusFailed); !strings.Contains(d.Error, "job j ended as failed_oom: too greedy") {

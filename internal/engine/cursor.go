@@ -150,6 +150,7 @@ func (d *decider) advanceFrame(n *node, r *run, number int) bool {
 	for _, i := range slices.Sorted(maps.Keys(f.updates)) {
 		r.addUpdates(detail, f.updates[i])
 	}
+	d.nest(detail)
 	d.update(r.step, detail, r.entered)
 	d.step(event.FrameCommitted, r.step, event.StatusCompleted, &frameDetail{Gen: r.gen, Frame: number, Rows: len(f.rows)}, r.entered)
 	return true

@@ -231,6 +231,7 @@ func (d *decider) applyIteration(r *run, index int) {
 	if raw, ok := r.loop.updates[index]; ok && index >= r.applied {
 		detail := &ctxDetail{Step: r.step, Gen: r.gen, Index: &index, Values: map[string]json.RawMessage{}}
 		r.addUpdates(detail, raw)
+		d.nest(detail)
 		d.update(r.step, detail, r.entered)
 	}
 }

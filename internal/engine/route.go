@@ -218,6 +218,7 @@ func (d *decider) setVars(r *run, set []playbook.Assignment, arc string, extra j
 	detail := &ctxDetail{Step: r.step, Gen: r.gen, Arc: arc, Values: map[string]json.RawMessage{}}
 	if arc == "" {
 		r.commandUpdates(detail)
+		d.nest(detail)
 	}
 	sc := names{s: d.s, extra: extra}
 	if len(set) > 0 && len(detail.Values) > 0 { // the step's own set sees them
@@ -250,7 +251,6 @@ func (d *decider) update(step string, detail *ctxDetail, cause event.ID) {
 	if len(detail.Values) == 0 {
 		return
 	}
-	d.nest(detail)
 	for _, k := range sortedKeys(detail.Values) {
 		if v := detail.Values[k]; len(v) > valueInline {
 			if detail.Refs == nil {
@@ -263,8 +263,9 @@ func (d *decider) update(step string, detail *ctxDetail, cause event.ID) {
 	d.step(event.CtxUpdated, step, event.StatusContext, detail, cause)
 }
 
-// nest turns a.b.c into a variable a that has such a part, beside the parts it
-// has.
+// nest turns a.b.c, as a task wrote it, into a variable a that has such a part
+// beside the parts it has. In the set of a step and of an arc a dot is part of
+// the name.
 func (d *decider) nest(detail *ctxDetail) {
 	for _, k := range sortedKeys(detail.Values) {
 		head, path, dotted := strings.Cut(k, ".")

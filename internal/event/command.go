@@ -73,6 +73,7 @@ type Report struct {
 	WorkerID    string     `json:"worker_id,omitempty"`
 	Events      []Incoming `json:"events"`
 	Eager       int        `json:"eager,omitempty"`
+	EagerNot    []string   `json:"eager_not,omitempty"` // kinds of tools the worker has no slot for
 }
 
 // ReportAnswer acknowledges a durable report. EventIDs are in input order.
@@ -117,4 +118,5 @@ type Notification struct {
 	Pool        string          `json:"execution_pool,omitempty"`
 	Trace       json.RawMessage `json:"trace,omitempty"`
 	Attempt     int             `json:"attempt,omitempty"` // >1 on re-publication
+	ToolKind    string          `json:"tool_kind,omitempty"`
 }

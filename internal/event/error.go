@@ -3,6 +3,7 @@ package event
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Code classifies an error for every edge at once: HTTP status, exit code and
@@ -29,6 +30,8 @@ type Error struct {
 	Remedy  string
 	Reason  string // machine-readable refinement, e.g. "already_terminal" on a refused claim
 	Err     error  // the cause, for logs; never shown to clients
+	// RetryAfter is how long a server asked to be left alone; 0 when it did not.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+	"encoding/json"
 	"path/filepath"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -58,4 +60,10 @@ func (n *Node) openSecrets(o Options, keys *envelope.Keys, ids *snowflake.Genera
 		AuditRequired: o.Secrets.AuditRequired, Region: o.Secrets.Region,
 	})
 	n.background = append(n.background, n.secrets.Run)
+}
+
+// PutCredential registers a credential from within the process.
+func (n *Node) PutCredential(ctx context.Context, name, kind string, data json.RawMessage) error {
+	_, _, err := n.secrets.Put(ctx, secret.Registration{Name: name, Type: kind, Data: data}, secret.Use{Actor: "this process"})
+	return err
 }

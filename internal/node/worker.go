@@ -104,7 +104,7 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 	registry := &obs.Registry{}
 	metrics := workerMetrics(registry, tools.set, o.Version)
 	w.worker, err = worker.New(worker.Options{
-		Spool: spool, Metrics: metrics, Pulse: o.Pulse,
+		Spool: spool, Metrics: metrics, Pulse: o.Pulse, SlotsCPU: o.SlotsCPU, SlotsIO: o.SlotsIO,
 		ID: o.ID, Pools: o.Pools, Slots: o.Slots, Registry: cl, Registration: said,
 		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger, Output: output.For,
 		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID, Results: meteredResults{cl, metrics}, Secrets: keyring, EnvSecrets: o.EnvSecrets, CommandTimeout: o.CommandTimeout}),

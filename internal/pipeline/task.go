@@ -103,6 +103,7 @@ func (s *run) render(ctx context.Context, t *task, v *view) (*tool.Call, *tool.E
 		Step:        s.names.step(),
 		CommandID:   s.cmd.Meta.CommandID,
 		Attempt:     s.cmd.Meta.Attempt,
+		Run:         s.runs,
 		ServerURL:   s.opt.ServerURL,
 		Log:         s.log,
 		Credentials: s.vault.credentials,

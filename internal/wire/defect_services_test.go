@@ -176,10 +176,12 @@ func TestDefect_54_InternalRoutesAreOpen(t *testing.T) {
 		t.Errorf("%d internal routes", n)
 	}
 	// What is below them and does not exist is no way in either.
-	for _, path := range []string{"plugins/x", "objects/x", "cells", "wallet/key-status", "secret-audit", "registry/list"} {
+	for _, path := range []string{"plugins/x", "objects/x", "cells", "wallet", "wallet/keys", "secrets", "registry/list"} {
 		w.get("/api/internal/%s", path).refused(404, "")
 	}
-	w.post("/api/postgres/execute", `{"query":"SELECT 1"}`).refused(404, "")
+	for _, right := range []string{"", "Authorization: Bearer " + token} {
+		w.send("POST", "/api/postgres/execute", `{"query":"SELECT 1"}`, header(right)...).refused(404, "no such route")
+	}
 }
 
 // Browsers lose the low digits of ids that are numbers.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,15 @@ func TestUnknownIdsAreNotFound(t *testing.T) {
 		{"GET /api/catalog/versions?path=no/where", "", "not found: no/where"},
 		{"PUT /api/result/$", `{"name":"n","data":1}`, "Execution not found: " + unknown},
 		{"GET /api/result/resolve?ref=noetl://execution/$/result/x/1", "", "result not found"},
+		{"PUT /api/result/$/blob?name=n", `x`, "Execution not found: " + unknown},
+		{"GET /api/result/$/list", "", "Execution not found: " + unknown},
+		{"DELETE /api/result/$", "", "Execution not found: " + unknown},
+		{"POST /api/executions/$/signals/x", `{}`, "Execution not found"},
+		{"GET /api/executions/$/waits", "", "Execution not found"},
+		{"GET /api/executions/$/logs", "", "Execution not found"},
+		{"GET /api/credentials/$", "", unknown},
+		{"GET /api/credentials/$/check", "", unknown},
+		{"DELETE /api/credentials/$", "", unknown},
 		{"GET /api/vars/$/x", "", "not found"},
 		{"POST /api/vars/$", `{"x":1}`, "Execution not found"},
 		{"GET /api/nowhere", "", "no such route"},
@@ -67,6 +77,11 @@ var idFields = []struct{ ask, body string }{
 	{"POST /api/internal/outbox/mark-published", `{"outbox_ids":[$]}`},
 	{"POST /api/internal/outbox/mark-failed", `{"outbox_id":$,"error":"e"}`},
 	{"POST /api/internal/projection/advance", `{"execution_ids":[$]}`},
+	{"POST /api/secrets/resolve", `{"worker_id":"w","attempt":1,"event_id":1,"aliases":["a"],"execution_id":$}`},
+	{"POST /api/secrets/resolve", `{"worker_id":"w","attempt":1,"execution_id":1,"aliases":["a"],"event_id":$}`},
+	{"POST /api/executions/1/signals/go", `{"event_id":$}`},
+	{"POST /api/keychain/1/tok", `{"data":{"a":1},"execution_id":$}`},
+	{"POST /api/keychain/1/tok", `{"data":{"a":1},"parent_execution_id":$}`},
 	{"POST /api/db/verify", `{"execution_id":$}`},
 	{"POST /api/db/rebuild", `{"execution_id":$,"dry_run":true}`},
 }
@@ -95,14 +110,18 @@ func TestIdsAreNumbersOrStringsAndNothingElse(t *testing.T) {
 	}
 	for _, parameter := range []string{
 		"/api/executions?catalog_id=$", "/api/executions?parent_execution_id=$", "/api/executions?before=$", "/api/commands/1?execution_id=$",
+		"/api/credentials/x?include_data=true&execution_id=$", "/api/credentials/x/sealed?worker_id=w&execution_id=$", "/api/internal/secret-audit?execution_id=$",
+		"/api/keychain/1/tok?execution_id=$",
 	} {
 		for _, bad := range []string{"1.5", "x", "1e3"} {
-			w.get("%s", strings.ReplaceAll(parameter, "$", bad)).refused(422, bad)
+			w.internal("GET", strings.ReplaceAll(parameter, "$", bad), "").refused(422, bad)
 		}
 	}
 	for _, place := range []string{
 		"GET /api/executions/$", "GET /api/executions/$/status", "POST /api/executions/$/cancel", "GET /api/commands/$", "POST /api/commands/$/claim",
-		"PUT /api/result/$", "GET /api/vars/$", "POST /api/internal/container-callback/$/s",
+		"PUT /api/result/$", "GET /api/vars/$", "POST /api/internal/container-callback/$/s", "PUT /api/result/$/blob?name=n", "GET /api/result/$/list", "DELETE /api/result/$",
+		"POST /api/executions/$/signals/x", "GET /api/executions/$/waits", "GET /api/executions/$/logs",
+		"GET /api/keychain/catalog/$", "GET /api/keychain/$/tok", "POST /api/keychain/$/tok", "DELETE /api/keychain/$/tok",
 	} {
 		for _, bad := range []string{"1.5", "abc", "99999999999999999999"} {
 			send(strings.ReplaceAll(place, "$", bad), `{}`).refused(400, bad)
@@ -140,6 +159,19 @@ func TestValuesOfTheWrongTypeAreNamed(t *testing.T) {
 		{"/api/catalog/resource", `{}`, 422, "catalog_id"},
 		{"/api/catalog/resource", `{"path":"x","version":"new"}`, 422, "version"},
 		{"/api/executions/cleanup", `{"older_than_minutes":0}`, 422, "older_than_minutes"},
+		{"/api/credentials", ``, 400, "empty"},
+		{"/api/credentials", `[]`, 422, "type"},
+		{"/api/credentials", `{"type":"secret","data":{"a":1}}`, 422, "name"},
+		{"/api/credentials", `{"name":"a","data":{"a":1}}`, 422, "type"},
+		{"/api/credentials", `{"name":"a","type":"secret"}`, 422, "data"},
+		{"/api/secrets/resolve", `{"event_id":1,"aliases":["a"]}`, 422, "worker_id"},
+		{"/api/secrets/resolve", `{"event_id":1,"worker_id":"w","aliases":[]}`, 422, "aliases"},
+		{"/api/secrets/resolve", `{"event_id":1,"worker_id":"w","aliases":"a"}`, 422, "aliases"},
+		{"/api/secrets/resolve", `{"event_id":1,"worker_id":"w","aliases":[""]}`, 422, "aliases[0]"},
+		{"/api/executions/1/signals/go", `{"index":-1}`, 422, "index"},
+		{"/api/executions/1/signals/go", `{"step":7}`, 422, "step"},
+		{"/api/executions/1/signals/go", `{"data":`, 400, "JSON"},
+		{"/api/executions/1/signals/%20", `{}`, 422, "name"},
 	} {
 		w.post(c.path, c.body).refused(c.status, c.part)
 	}
@@ -187,13 +219,17 @@ func TestInternalRoutesAreGuarded(t *testing.T) {
 	closed := newWorld(t, setting{api: func(o *api.Options) { o.InternalToken = "" }})
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	guarded := 0
+	var outside []string
 	for _, r := range open.server.Routes() {
 		path := parameter.ReplaceAllString(r.Pattern, "1")
-		inside := strings.HasPrefix(path, "/api/internal/") || path == "/api/catalog/delete" || path == "/api/catalog/restore"
-		if inside != (r.Role == api.Internal) {
-			t.Errorf("%s %s: role %s", r.Method, r.Pattern, r.Role)
-		}
-		if !inside {
+		switch {
+		case strings.HasPrefix(path, "/api/internal/"):
+			if r.Role != api.Internal {
+				t.Errorf("%s %s: role %s", r.Method, r.Pattern, r.Role)
+			}
+		case r.Role == api.Internal:
+			outside = append(outside, r.Method+" "+r.Pattern)
+		default:
 			continue
 		}
 		guarded++
@@ -209,6 +245,38 @@ func TestInternalRoutesAreGuarded(t *testing.T) {
 	}
 	if guarded < 10 {
 		t.Errorf("only %d guarded routes", guarded)
+	}
+	// Whatever their path, these change what only the owner of a server may.
+	want := []string{"DELETE /api/keychain/{catalog_id}/{name}", "POST /api/catalog/delete", "POST /api/catalog/restore", "POST /api/keychain/{catalog_id}/{name}"}
+	if slices.Sort(outside); !slices.Equal(outside, want) {
+		t.Errorf("guarded elsewhere are %q, want %q", outside, want)
+	}
+}
+
+// TestSecretsAreShownToTheInternalTokenAlone is about routes that are open
+// unless they are asked for a secret.
+func TestSecretsAreShownToTheInternalTokenAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const hidden = "canary-5c1d77"
+	catalog := w.register(oneStep).text("catalog_id")
+	w.post("/api/credentials", `{"name":"key","type":"secret","data":{"value":"`+hidden+`"}}`).ok()
+	w.internal("POST", "/api/keychain/"+catalog+"/kept", `{"data":{"value":"`+hidden+`"}}`).ok()
+	for _, path := range []string{"/api/credentials/key?include_data=true", "/api/keychain/" + catalog + "/kept"} {
+		for _, wrong := range []string{"", "Authorization: Bearer wrong", "Authorization: Basic " + token, "Authorization: " + token, "Authorization: Bearer"} {
+			if a := w.send("GET", path, "", header(wrong)...).refused(403, "not shown"); strings.Contains(a.body, hidden) {
+				t.Errorf("%s with %q shows it: %s", a.what, wrong, a.body)
+			}
+		}
+		a := w.internal("GET", path, "").ok().equal("data.value", hidden)
+		if a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s may be kept by whoever carries it", a.what)
+		}
+	}
+	for _, path := range []string{"/api/credentials", "/api/credentials/key", "/api/credentials/key?include_data=false", "/api/credentials/key/check", "/api/keychain/catalog/" + catalog} {
+		if a := w.get("%s", path).ok(); strings.Contains(a.body, hidden) {
+			t.Errorf("%s shows it: %s", a.what, a.body)
+		}
 	}
 }
 

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/control"
+	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/secret/sealed"
 )
 
 // Who calls.
@@ -97,7 +100,7 @@ func (s *script) judge(c call, a answer) {
 	if got := a.header.Get("Content-Type"); got != "application/json" {
 		s.t.Errorf("%s: answer of type %q", a.what, got)
 	}
-	a.shaped(c.shape)
+	a.shaped(s.fill(c.shape))
 	for pair := range strings.FieldsSeq(c.keep) {
 		name, place, _ := strings.Cut(pair, "=")
 		v := a.at(place)
@@ -144,6 +147,24 @@ func (s *script) keepCommands(execution string, names ...string) {
 	}
 }
 
+// print sends what a command prints while it runs.
+func (s *script) print(execution, command string, texts ...string) {
+	s.t.Helper()
+	c := event.LogChunk{CommandID: "c", Step: "start", Attempt: 1, Time: time.Now().UTC()}
+	for name, id := range map[string]*event.ID{execution: &c.ExecutionID, command: &c.EventID} {
+		var err error
+		if *id, err = event.ParseID(s.fill("$" + name)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, text := range texts {
+		c.Text = text
+		if err := s.bus.PublishLog(s.t.Context(), c); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // TestEveryRouteAnswersItsClients plays the calls of all clients and fails when
 // a route was not among them.
 func TestEveryRouteAnswersItsClients(t *testing.T) {
@@ -160,6 +181,15 @@ func TestEveryRouteAnswersItsClients(t *testing.T) {
 	s.play(readCalls)
 	s.keepCommands("held", "held_cmd")
 	s.play(heldCalls)
+	s.play(walletCalls)
+	s.values["public_key"], s.values["other_key"] = sealed.PublicText(newKey(t).PublicKey()), sealed.PublicText(newKey(t).PublicKey())
+	s.play(sealedCalls)
+	s.play(keptCalls)
+	s.play(keyCalls)
+	s.print("held", "held_cmd", "one\n", "two\n")
+	s.play(logCalls)
+	s.play(signalCalls)
+	s.play(resultCalls)
 	s.play(sideCalls)
 	s.keepCommands("child", "child_cmd")
 	s.play(internalCalls)

@@ -41,11 +41,12 @@ var known = map[string]string{
 	"event": `{event_id: id, execution_id: id, catalog_id: id|null, event_type: text, node_id: str, node_name: str, status: text|null,
 		context: any, result: any, meta: any, error: text|null, parent_event_id: id|null, parent_execution_id: id|null, duration: real,
 		created_at: time, timestamp: time}`,
-	"pages":    `{page: int, page_size: int, total_events: int, total_pages: int, has_next: bool, has_prev: bool}`,
-	"runtime":  `{runtime_id: id, name: text, kind: text, uri: any, status: text, labels: any, capabilities: any, capacity: any, runtime: any, heartbeat: time, created_at: time, updated_at: time}`,
-	"checksum": `{type: "sha256", value: text}`,
-	"variable": `{var_name: text, var_type: text, var_value: any, source_step: text|null, created_at: time, accessed_at: time|null, access_count: int}`,
-	"totals":   `{total_executions: int, successful_executions: int, failed_executions: int, cancelled_executions: int, running_executions: int, total_playbooks: int, total_workers: int}`,
+	"pages":      `{page: int, page_size: int, total_events: int, total_pages: int, has_next: bool, has_prev: bool}`,
+	"runtime":    `{runtime_id: id, name: text, kind: text, uri: any, status: text, labels: any, capabilities: any, capacity: any, runtime: any, heartbeat: time, created_at: time, updated_at: time}`,
+	"credential": `{id: sid, name: "pg_demo", type: "postgres", meta?: {team: "x"}, tags: ["a"+], description: "Demo", created_at: time, updated_at: time}`,
+	"checksum":   `{type: "sha256", value: text}`,
+	"variable":   `{var_name: text, var_type: text, var_value: any, source_step: text|null, created_at: time, accessed_at: time|null, access_count: int}`,
+	"totals":     `{total_executions: int, successful_executions: int, failed_executions: int, cancelled_executions: int, running_executions: int, total_playbooks: int, total_workers: int}`,
 }
 
 type (

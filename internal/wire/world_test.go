@@ -81,6 +81,8 @@ func newWorld(t *testing.T, settings ...setting) *world {
 			s.plane(&o)
 		}
 	}
+	a.Logs = w.bus
+	a.Secrets, o.Secrets = keepers(t, o)
 	plane, err := control.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func newWorld(t *testing.T, settings ...setting) *world {
 			t.Error(err)
 		}
 	})
-	a.Plane, a.Metrics = plane, o.Metrics
+	a.Plane, a.Keychain, a.Metrics = plane, plane, o.Metrics
 	for _, s := range settings {
 		if s.api != nil {
 			s.api(&a)

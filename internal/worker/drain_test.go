@@ -48,7 +48,7 @@ func TestCommandsThatTakeTooLongAreGivenBack(t *testing.T) {
 			return ev
 		}, nil)
 		f.publish(t, 11)
-		if !f.Reserve() {
+		if !f.ReserveFor("noop") {
 			t.Fatal("no free slot")
 		}
 		f.Deliver(command(21))
@@ -120,7 +120,7 @@ func TestAReservedSlotIsWaitedFor(t *testing.T) {
 		p := &plane{}
 		f := start(t, p, succeed, nil)
 		synctest.Wait()
-		if !f.Reserve() {
+		if !f.ReserveFor("noop") {
 			t.Fatal("no free slot")
 		}
 		time.AfterFunc(time.Second, func() { f.Deliver(command(11)) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/bus"
@@ -15,10 +16,20 @@ import (
 // plane could not be asked about it.
 var retryDelays = [...]time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 60 * time.Second}
 
+// settledReasons of a refused claim say that the command needs no worker, or
+// has one. A server of another make may give none.
+var settledReasons = []string{
+	"", "active_claim", "already_terminal", "execution_cancelled", "execution_ended", "waiting", "attempts_exhausted",
+}
+
 const (
 	// maxPause bounds how long a slot rests after a claim failed, so that an
 	// absent plane costs a few calls and not the whole queue.
 	maxPause = 5 * time.Second
+	// A claim is tried so often, with pauses that double between these.
+	claimTries    = 5
+	minClaimPause = 250 * time.Millisecond
+	maxClaimPause = 2 * time.Second
 	// turn is how long the loop waits for a delivery before it comes round again
 	// and shows that it is alive.
 	turn = 30 * time.Second
@@ -132,20 +143,49 @@ func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
 		rest(ctx, retryDelays[0])
 		return
 	}
-	cmd, err := w.options.Plane.Claim(w.calls, event.ClaimRequest{
-		EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID, Heartbeats: true,
-	})
-	if err == nil && cmd == nil {
-		err = event.Errorf(event.Internal, "the claim was granted without a command")
+	c := classOf(n.ToolKind)
+	if !w.enter(c) {
+		w.settle(d.Nak(w.crowd()))
+		return
 	}
+	cmd, err := w.claim(ctx, n)
 	if err == nil {
 		w.claimFailures.Store(0)
 		w.options.Metrics.ClaimSucceeded.Inc()
-		w.work(cmd, d)
+		w.work(cmd, d, c)
 		return
 	}
+	w.leaveClass(c)
 	w.options.Metrics.ClaimFailed.Inc()
 	w.claimFailed(ctx, d, err)
+}
+
+// claim asks for the right to run a command, a few times when the plane is
+// away or overloaded.
+func (w *Worker) claim(ctx context.Context, n event.Notification) (*event.Command, error) {
+	for pause, tries := minClaimPause, 1; ; pause, tries = min(2*pause, maxClaimPause), tries+1 {
+		cmd, err := w.options.Plane.Claim(w.calls, event.ClaimRequest{
+			EventID: n.EventID, ExecutionID: n.ExecutionID, WorkerID: w.options.ID, Heartbeats: true,
+		})
+		if err == nil && cmd == nil {
+			err = event.Errorf(event.Internal, "the claim was granted without a command")
+		}
+		// One slot after the other finds out that the plane is away for longer.
+		if err == nil || event.CodeOf(err) != event.Unavailable || tries == claimTries || w.claimFailures.Load() > 0 {
+			return cmd, err
+		}
+		if !rest(ctx, max(jitter(pause), min(retryAfter(err), maxPause))) {
+			return nil, err
+		}
+	}
+}
+
+// retryAfter is how long the plane asked to be left alone; 0 when it did not.
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*event.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // claimFailed settles a delivery whose command we may not run.
@@ -153,8 +193,13 @@ func (w *Worker) claimFailed(ctx context.Context, d bus.Delivery, err error) {
 	log := w.log.With("command_id", d.Notification().CommandID, "error", err)
 	switch event.CodeOf(err) {
 	case event.Conflict:
-		// The common case: somebody else was faster, or nobody needs it.
 		w.claimFailures.Store(0)
+		if e, ok := errors.AsType[*event.Error](err); ok && !slices.Contains(settledReasons, e.Reason) {
+			log.Warn("claim refused for an unknown reason", "reason", e.Reason)
+			w.settle(d.Nak(retryDelays[0]))
+			return
+		}
+		// The common case: somebody else was faster, or nobody needs it.
 		w.settle(d.Ack())
 		return
 	case event.NotFound:

@@ -69,6 +69,8 @@ func (w *Worker) send(ctx context.Context, t *task, ev event.Incoming) (answer e
 	for pause := minReportPause; ; pause = min(2*pause, maxReportPause) {
 		if w.isDraining() {
 			r.Eager = 0
+		} else {
+			r.EagerNot = w.unwanted(t.class)
 		}
 		began := w.options.Clock()
 		answer, err := w.options.Plane.Report(w.calls, r)

@@ -38,12 +38,29 @@ func (w *Worker) Unreserve() {
 	}
 }
 
-// Deliver runs a command, already claimed for this worker, on a reserved slot.
-// It does not wait for the command.
+// ReserveFor is Reserve for a kind of tool: it takes a place in its class too.
+func (w *Worker) ReserveFor(kind string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.draining || w.free == 0 || !w.enterLocked(classOf(kind)) {
+		return false
+	}
+	w.free--
+	return true
+}
+
+// UnreserveFor gives back what ReserveFor took.
+func (w *Worker) UnreserveFor(kind string) {
+	w.leaveClass(classOf(kind))
+	w.Unreserve()
+}
+
+// Deliver runs a command, already claimed for this worker, on a slot reserved
+// for its kind. It does not wait for the command.
 func (w *Worker) Deliver(cmd *event.Command) {
 	go func() {
 		defer w.Unreserve()
-		w.work(cmd, nil)
+		w.work(cmd, nil, classOf(cmd.Action))
 	}()
 }
 

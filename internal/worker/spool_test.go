@@ -198,7 +198,7 @@ func TestKeptReportsThatAreRefusedAreDropped(t *testing.T) {
 				p.mu.Unlock()
 				f.stop() // the notification would come again
 				back.Store(true)
-				f = start(t, p, succeed, spool(t, dir))
+				start(t, p, succeed, spool(t, dir))
 				elapse(time.Hour)
 				if got := taken(p, tried); len(got) != c.want {
 					t.Errorf("%d reports, want %d", len(got), c.want)

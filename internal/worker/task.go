@@ -20,6 +20,7 @@ type task struct {
 	cmd      *event.Command
 	delivery bus.Delivery // nil when it was handed over without the bus
 	cancel   context.CancelCauseFunc
+	class    class
 	lease    time.Time // guarded by Worker.mu: until when the claim is ours
 }
 
@@ -62,13 +63,19 @@ func (w *Worker) end(t *task) {
 	w.options.Metrics.Concurrent.Set(float64(len(w.tasks)))
 }
 
-// work runs a command and then those the plane hands over in its answers.
-func (w *Worker) work(cmd *event.Command, d bus.Delivery) {
+// work runs a command and then those the plane hands over in its answers. It
+// gives back the places of class c, which were taken for the command.
+func (w *Worker) work(cmd *event.Command, d bus.Delivery, c class) {
+	defer func() { w.leaveClass(c) }()
 	ctx, t := w.begin(cmd, d)
 	if t == nil && d != nil {
 		w.settle(d.Ack())
 	}
 	for t != nil {
+		if own := classOfCommand(t.cmd); w.change(c, own) {
+			c = own
+		}
+		t.class = c
 		more := w.handle(ctx, t)
 		w.end(t)
 		if len(more) == 0 {
@@ -79,10 +86,12 @@ func (w *Worker) work(cmd *event.Command, d bus.Delivery) {
 		for _, surplus := range more[1:] {
 			w.release(surplus)
 		}
-		if w.isDraining() {
+		next := classOf(more[0].Action)
+		if w.isDraining() || !w.change(c, next) {
 			w.release(more[0])
 			return
 		}
+		c = next
 		ctx, t = w.begin(more[0], nil)
 	}
 }

@@ -49,9 +49,14 @@ var (
 
 // Options describe a worker. ID, Plane, Runner and IDs are required.
 type Options struct {
-	ID     string
-	Pools  []string // required with Bus
-	Slots  int      // commands that run at the same time; default 4
+	ID    string
+	Pools []string // required with Bus
+	Slots int      // commands that run at the same time; default 4
+	// SlotsCPU bounds how many of them compute here (python, shell, duckdb, and
+	// sequences of tools with one of these), SlotsIO how many are of other kinds;
+	// 0 for no bound.
+	SlotsCPU, SlotsIO int
+
 	Plane  Plane
 	Runner Runner
 	Bus    bus.Bus // nil: commands come through Deliver only
@@ -99,6 +104,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("configure worker: no id")
 	case o.Plane == nil || o.Runner == nil || o.IDs == nil:
 		return o, errors.New("configure worker: plane, runner and id generator are required")
+	case o.SlotsCPU < 0 || o.SlotsIO < 0:
+		return o, event.Errorf(event.Invalid, "a worker cannot have %d slots for computing and %d for other kinds", o.SlotsCPU, o.SlotsIO)
 	case o.Slots < 0:
 		return o, event.Errorf(event.Invalid, "a worker cannot have %d slots", o.Slots)
 	case o.Bus != nil && len(o.Pools) == 0:
@@ -161,6 +168,8 @@ type Worker struct {
 	idle     chan struct{} // closed once draining and all slots are free
 	tasks    map[*task]struct{}
 	begun    begun
+	used     [classIO + 1]int // places taken, by class
+	crowded  int              // notifications put off since a place became free
 }
 
 // New makes a worker. It accepts deliveries at once; Run keeps their leases.

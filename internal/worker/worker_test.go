@@ -176,15 +176,15 @@ func TestDeliveredCommandsUseReservedSlots(t *testing.T) {
 			o.Bus, o.Pools, o.OnFree = nil, nil, func() { freed.Add(1) }
 		})
 		for range 2 {
-			if !f.Reserve() {
+			if !f.ReserveFor("noop") {
 				t.Fatal("two free slots could not be reserved")
 			}
 		}
-		if f.Reserve() {
+		if f.ReserveFor("noop") {
 			t.Fatal("a third of two slots was reserved")
 		}
-		f.Unreserve()
-		if !f.Reserve() {
+		f.UnreserveFor("noop")
+		if !f.ReserveFor("noop") {
 			t.Fatal("a slot that was given back could not be reserved")
 		}
 		freed.Store(0)
@@ -198,7 +198,7 @@ func TestDeliveredCommandsUseReservedSlots(t *testing.T) {
 			t.Errorf("%d outcomes and %d claims, want 2 and none", got, len(p.claimed()))
 		}
 		f.stop()
-		if f.Reserve() {
+		if f.ReserveFor("noop") {
 			t.Error("an ended worker gave a slot")
 		}
 	})
@@ -281,7 +281,7 @@ func BenchmarkDeliveredNoop(b *testing.B) {
 	cmd := command(11)
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Reserve()
+		w.ReserveFor(cmd.Action)
 		w.Deliver(cmd)
 		<-freed
 	}

@@ -59,6 +59,24 @@ func readLogs(t *testing.T, l bus.Logs, execution event.ID, after uint64) []even
 	return got
 }
 
+// arrived waits until the broker has the first n chunks of an execution: nobody
+// who sends them does.
+func arrived(t *testing.T, l bus.Logs, execution event.ID, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	all, seen := errors.New("all came"), 0
+	err := l.TailLogs(ctx, execution, 0, func(event.LogChunk) error {
+		if seen++; seen == n {
+			return all
+		}
+		return nil
+	})
+	if !errors.Is(err, all) {
+		t.Fatalf("%d of %d chunks came: %v", seen, n, err)
+	}
+}
+
 func wantLogs(t *testing.T, got []event.LogChunk, execution event.ID, from, to int) {
 	t.Helper()
 	if len(got) != to-from {
@@ -82,11 +100,13 @@ func logsAreKept(t *testing.T, l bus.Logs) {
 		t.Errorf("nothing was sent, and %v is kept", got)
 	}
 	publishLogs(t, l, 7, 0, 200)
+	arrived(t, l, 7, 200)
 	wantLogs(t, readLogs(t, l, 7, 0), 7, 0, 200)
 }
 
 func logsResume(t *testing.T, l bus.Logs) {
 	publishLogs(t, l, 7, 0, 10)
+	arrived(t, l, 7, 10)
 	first := readLogs(t, l, 7, 0)
 	wantLogs(t, readLogs(t, l, 7, first[3].Seq), 7, 4, 10)
 	wantLogs(t, readLogs(t, l, 7, first[9].Seq), 7, 0, 0)
@@ -130,6 +150,7 @@ func logsAreSeparate(t *testing.T, l bus.Logs) {
 
 func logsStop(t *testing.T, l bus.Logs) {
 	publishLogs(t, l, 7, 0, 3)
+	arrived(t, l, 7, 3)
 	enough := errors.New("enough")
 	for name, read := range map[string]func(context.Context, event.ID, uint64, func(event.LogChunk) error) error{"read": l.ReadLogs, "tail": l.TailLogs} {
 		calls := 0
@@ -151,5 +172,6 @@ func logsEnd(t *testing.T, l bus.Logs) {
 
 func logsStart(t *testing.T, l bus.Logs) {
 	publishLogs(t, l, 7, 0, 3)
+	arrived(t, l, 7, 3)
 	wantLogs(t, readLogs(t, l, 7, 1<<40), 7, 0, 3)
 }

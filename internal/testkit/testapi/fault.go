@@ -77,8 +77,11 @@ func (s *Server) limited(h func(*call)) func(*call) {
 // probes measure how many calls overlap.
 type probes struct {
 	started, completed, active, maxActive int
-	recent                                []object // the last ones
+	recent                                []object      // the last ones
+	overlap                               chan struct{} // closed when two are there at once
 }
+
+func newProbes() probes { return probes{overlap: make(chan struct{})} }
 
 const recentProbes = 200
 
@@ -92,9 +95,18 @@ func (s *Server) note(event, label string) {
 
 func (s *Server) probesReset(c *call) {
 	s.mu.Lock()
-	s.probes = probes{}
+	s.probes = newProbes()
 	s.mu.Unlock()
 	c.answer(object{"status": "reset"})
+}
+
+// meet notes that two probes are there at once.
+func (p *probes) meet() {
+	select {
+	case <-p.overlap:
+	default:
+		close(p.overlap)
+	}
 }
 
 func (s *Server) probe(c *call) {
@@ -104,9 +116,17 @@ func (s *Server) probe(c *call) {
 	p.started++
 	p.active++
 	p.maxActive = max(p.maxActive, p.active)
+	if p.active > 1 {
+		p.meet()
+	}
+	overlap := p.overlap
 	s.note("start", label)
 	s.mu.Unlock()
-	c.wait(time.Duration(delay * float64(time.Second)))
+	if delay > 0 {
+		c.wait(time.Duration(delay * float64(time.Second)))
+	} else {
+		c.await(overlap, s.options.Company)
+	}
 	s.mu.Lock()
 	s.probes.active--
 	s.probes.completed++

@@ -21,6 +21,10 @@ type Options struct {
 	// RateLimit is how many calls a second the routes of patients take; 0 = 50,
 	// negative = any number.
 	RateLimit int
+	// Company is how long a probe without a delay stays for another one to
+	// overlap with, so that a busy machine does not look like a serial caller;
+	// 0 = not at all.
+	Company time.Duration
 }
 
 // Server serves and remembers.
@@ -65,7 +69,7 @@ func New(o Options) *Server {
 
 func (s *Server) reset() {
 	s.flaky = map[int]int{}
-	s.probes = probes{}
+	s.probes = newProbes()
 }
 
 // Requests are the calls so far, in the order in which they were answered.
@@ -185,7 +189,10 @@ func (c *call) number(name string, def float64) float64 {
 }
 
 // wait passes time unless the caller goes away first.
-func (c *call) wait(d time.Duration) {
+func (c *call) wait(d time.Duration) { c.await(nil, d) }
+
+// await is wait that ends early when done is closed.
+func (c *call) await(done <-chan struct{}, d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -193,6 +200,7 @@ func (c *call) wait(d time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-done:
 	case <-c.r.Context().Done():
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -158,6 +159,21 @@ func TestTheProbeSeesOverlap(t *testing.T) {
 	calls.Wait()
 	_, stats, _ := get(t, s.URL+"/api/v1/concurrency/stats")
 	if stats["started"] != 4.0 || stats["completed"] != 4.0 || stats["active"] != 0.0 || stats["max_active"].(float64) < 2 {
+		t.Errorf("%v", stats)
+	}
+}
+
+func TestProbesWithoutADelayWaitForCompany(t *testing.T) {
+	t.Parallel()
+	s := testapi.Start(t, testapi.Options{Company: time.Minute})
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { status(t, s.URL+"/api/v1/concurrency/probe") })
+	}
+	calls.Wait()
+	status(t, s.URL+"/api/v1/concurrency/probe") // they have met: nobody waits any more
+	_, stats, _ := get(t, s.URL+"/api/v1/concurrency/stats")
+	if stats["completed"] != 3.0 || stats["max_active"] != 2.0 {
 		t.Errorf("%v", stats)
 	}
 }

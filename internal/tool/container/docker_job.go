@@ -261,11 +261,15 @@ func (d *docker) remove(ctx context.Context, at *place) error {
 
 const (
 	sweepEvery = time.Minute
-	sweepMost  = 50
+	sweepMost  = 200
+	// overtime is how long after its time limit a container may still run: until
+	// then whoever waits for it sees to that.
+	overtime = 10 * time.Minute
 )
 
-// sweep removes containers of ours that ended long enough ago. The engine does
-// not do that by itself without losing their output at once.
+// sweep removes containers of ours that ended long enough ago, and stops those
+// that run beyond their time because nobody looks at them any more. The engine
+// does neither by itself.
 func (d *docker) sweep(ctx context.Context) {
 	d.mu.Lock()
 	due := d.now().Sub(d.swept) >= sweepEvery
@@ -276,24 +280,28 @@ func (d *docker) sweep(ctx context.Context) {
 	if !due {
 		return
 	}
-	filters, _ := json.Marshal(map[string][]string{"label": {labelTTL, labelCommand}, "status": {"exited", "dead"}})
-	var list []struct {
+	filters, _ := json.Marshal(map[string][]string{"label": {labelTTL, labelLimit, labelCommand}, "status": {"exited", "dead", "running"}})
+	var list []struct { // the newest first
 		ID     string `json:"Id"`
 		Labels map[string]string
 	}
-	query := url.Values{"all": {"1"}, "filters": {string(filters)}, "limit": {strconv.Itoa(sweepMost)}}
+	query := url.Values{"all": {"1"}, "filters": {string(filters)}}
 	if d.json(ctx, "list containers", http.MethodGet, "/containers/json", query, nil, &list) != nil {
 		return // the next one may
 	}
-	for _, c := range list[:min(len(list), sweepMost)] {
-		ttl, err := strconv.Atoi(c.Labels[labelTTL])
-		if err != nil {
-			continue
+	for _, c := range list[max(len(list)-sweepMost, 0):] {
+		if seen, err := d.inspect(ctx, c.ID); err == nil && seen.overdue(d.now(), c.Labels) {
+			_ = d.remove(ctx, &place{uid: c.ID, name: c.ID})
 		}
-		seen, err := d.inspect(ctx, c.ID)
-		if err != nil || seen.state().end == "" || d.now().Sub(seen.State.FinishedAt) < time.Duration(ttl)*time.Second {
-			continue
-		}
-		_ = d.remove(ctx, &place{uid: c.ID, name: c.ID})
 	}
+}
+
+// overdue tells whether a container has outlived its time.
+func (c *inspected) overdue(now time.Time, labels map[string]string) bool {
+	since, name, more := c.State.FinishedAt, labelTTL, time.Duration(0)
+	if c.state().end == "" {
+		since, name, more = c.State.StartedAt, labelLimit, overtime
+	}
+	seconds, err := strconv.Atoi(labels[name])
+	return err == nil && !since.IsZero() && now.Sub(since) >= time.Duration(seconds)*time.Second+more
 }

@@ -348,6 +348,25 @@ func TestEndedContainersGoAfterAWhile(t *testing.T) {
 	}
 }
 
+func TestAContainerThatNobodyLooksAtAnyMoreIsStopped(t *testing.T) {
+	t.Parallel()
+	d, b := onDocker(t)
+	b.starts(b.call(object{"image": "busybox:1", "timeout_seconds": int64(60)})) // and the execution is cancelled
+	forgotten := d.only()
+	b.clock.pass(5 * time.Minute)
+	b.starts(b.call(object{"image": "busybox:1"}, func(c *tool.Call) { c.Run = 2 }))
+	if n := d.left(); n != 2 {
+		t.Fatalf("%d containers, the first went too soon", n)
+	}
+	b.clock.pass(7 * time.Minute)
+	b.starts(b.call(object{"image": "busybox:1"}, func(c *tool.Call) { c.Run = 3 }))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.containers[forgotten.id] != nil || len(d.containers) != 2 {
+		t.Errorf("%d containers, the forgotten one among them: %v", len(d.containers), d.containers[forgotten.id] != nil)
+	}
+}
+
 func TestAScriptRunsInside(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

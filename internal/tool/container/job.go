@@ -28,6 +28,7 @@ const (
 	labelRun       = "noetl.run"
 	labelAttempt   = "noetl.attempt"
 	labelTTL       = "noetl.ttl-seconds"
+	labelLimit     = "noetl.limit-seconds"
 )
 
 // longestName is what Kubernetes allows: the name of a job is a label of its
@@ -53,6 +54,7 @@ func newJob(call *tool.Call, kind string, s *Spec, limit time.Duration) *job {
 		labels: map[string]string{
 			labelExecution: label(call.ExecutionID), labelStep: label(call.Step), labelKind: kind, labelCommand: label(call.CommandID),
 			labelRun: strconv.Itoa(call.Run), labelAttempt: strconv.Itoa(call.Attempt), labelTTL: strconv.Itoa(int(s.TTL.Seconds())),
+			labelLimit: strconv.Itoa(int(limit.Seconds())),
 		},
 	}
 }

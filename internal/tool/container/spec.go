@@ -2,7 +2,7 @@ package container
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -421,8 +421,7 @@ func (s *Spec) AddLogins(call *tool.Call, logins map[string]*tool.Credential) er
 		if r.Server == "" {
 			r.Server = registryOf(s.Image)
 		}
-		proof, _ := json.Marshal(r)
-		call.Hidden(r.Password, string(proof))
+		call.Hidden(r.Password, base64.StdEncoding.EncodeToString([]byte(r.User+":"+r.Password)))
 		s.Registry = append(s.Registry, r)
 	}
 	hidden, err := process.Variables(rest)
