@@ -26,15 +26,6 @@ error_matches: relation "simple_test_(flat|nested)" does not exist
 results: {create_tables: {status: started, async: true, path: fixtures/playbooks/save_storage_test/create_tables}}
 child_executions: [{path: fixtures/playbooks/save_storage_test/create_tables, status: COMPLETED}]`,
 	},
-	"e2e/fixtures/playbooks/test_nats_kv.yaml": {
-		"answers of the API hide what stands under a name such as session_token; the steps themselves see it", `
-status: COMPLETED
-steps_executed: [start, kv_put, kv_get, kv_delete, end]
-step_order_matters: true
-results:
-  kv_get: {value: {session_token: '[REDACTED]', user_id: 1, email: test@example.com, is_active: true}}
-  end: {status: complete, message: NATS K/V operations tested successfully}`,
-	},
 	"e2e/fixtures/playbooks/pagination/pipeline/test_pipeline_heavy_payload.yaml": {
 		"braces in python code are no template unless spec.render asks for it", `
 status: FAILED

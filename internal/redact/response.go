@@ -12,7 +12,7 @@ import (
 var keys = map[string]bool{
 	"password": true, "passwd": true, "pwd": true, "secret": true, "secret_key": true, "api_key": true, "apikey": true, "api_secret": true,
 	"access_token": true, "refresh_token": true, "auth_token": true, "id_token": true, "oauth_token": true, "bearer_token": true,
-	"session_token": true, "authorization": true, "proxy_authorization": true, "cookie": true, "set_cookie": true, "x_api_key": true,
+	"authorization": true, "proxy_authorization": true, "cookie": true, "set_cookie": true, "x_api_key": true,
 	"x_auth_token": true, "x_access_token": true, "private_key": true, "private_key_passphrase": true, "passphrase": true,
 	"client_secret": true, "connection_string": true, "db_password": true, "database_password": true, "aws_secret_access_key": true,
 	"secret_access_key": true, "encryption_key": true, "master_key": true, "ssh_key": true, "snowflake_password": true,

@@ -227,9 +227,11 @@ func TestACancellationIsHeardSoonWhenTheBrokerIsAway(t *testing.T) {
 		f, m, _ := watched(t, p, last(time.Hour), nil)
 		f.publish(t, 11)
 		elapse(10 * time.Second)
+		p.mu.Lock()
 		if len(p.beats) != 0 {
 			t.Error("leases are renewed too often while the broker is there")
 		}
+		p.mu.Unlock()
 		m.away.Store(true)
 		elapse(5 * time.Second)
 		cancelled.Store(true)

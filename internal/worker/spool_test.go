@@ -74,7 +74,7 @@ func TestAReportOutlastsAServerThatIsAwayForLongerThanTheLease(t *testing.T) {
 		if n := len(files(t, dir)); n != 2 {
 			t.Fatalf("%d reports are kept, want 2", n)
 		}
-		first := p.reports[0]
+		first := p.sent()[0]
 		p.mu.Lock()
 		tried := len(p.reports)
 		p.mu.Unlock()
@@ -84,7 +84,7 @@ func TestAReportOutlastsAServerThatIsAwayForLongerThanTheLease(t *testing.T) {
 		if len(got) != 2 || got[0] >= got[1] {
 			t.Fatalf("delivered %v, want both in their order", got)
 		}
-		r := p.reports[tried]
+		r := p.sent()[tried]
 		if r.WorkerID != first.WorkerID || r.Eager != 0 || !strings.Contains(string(r.Events[0].Meta), `"attempt":2`) {
 			t.Errorf("delivered %+v", r)
 		}
@@ -141,7 +141,7 @@ func TestAnotherWorkerDeliversWhatAKilledOneLeft(t *testing.T) {
 		start(t, p, succeed, func(o *worker.Options) { with(o); o.ID = "w2" })
 		elapse(time.Second)
 		equal(t, "delivered", taken(p, tried), []event.ID{id})
-		if got := p.reports[tried].WorkerID; got != "w1" {
+		if got := p.sent()[tried].WorkerID; got != "w1" {
 			t.Errorf("delivered in the name of %q, want that of the worker that ran it", got)
 		}
 		if got := files(t, dir); len(got) != 0 {

@@ -16,7 +16,7 @@ import (
 
 // It measures this process's memory, so it must not run beside other tests.
 func TestALargeResultIsStoredWithoutBeingHeld(t *testing.T) {
-	size := 200 << 20
+	size := 64 << 20
 	if testing.Short() {
 		size = 20 << 20
 	}
