@@ -84,9 +84,7 @@ func TestAcceptance_08_CredentialsThatAreAwayForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused atomic.Int32
-	forward := httputil.NewSingleHostReverseProxy(target)
-	director := forward.Director
-	forward.Director = func(r *http.Request) { director(r); r.Host = target.Host }
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/secrets/") && refused.Add(1) <= 7 {
 			http.Error(w, `{"error":"away","code":"unavailable"}`, http.StatusServiceUnavailable)

@@ -23,8 +23,6 @@ type Outbound struct {
 	RequestTimeout time.Duration // of an HTTP request that says nothing; 0 = 60 s
 	MaxResponse    int64         // bytes of an HTTP answer held in memory; 0 = 32 MiB
 	MaxDownload    int64         // bytes of an HTTP answer that is stored; 0 = 2 GiB
-	policy         *egress.Policy
-	connections    *egress.Pool
 }
 
 // Check finds mistakes in the settings, those of the environment included.

@@ -76,10 +76,10 @@ func TestDefect_66_DataIsBlankedAndSecretsAreNot(t *testing.T) {
 	finish := strings.Replace(step("finish"), "    tool:", "    input:\n      all: \"{{ start }}\"\n      login: \"{{ workload.login }}\"\n    tool:", 1)
 	w.register(playbookOf("demo/login", guarded+finish))
 	secrets := map[string]string{
-		"session_token": "s3ss10n-9f27aa61b0c4", "api_key": "AKx81-77aa-99bb-1122", "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.c2lnbmF0dXJl",
+		"access_token": "s3ss10n-9f27aa61b0c4", "api_key": "AKx81-77aa-99bb-1122", "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.c2lnbmF0dXJl",
 		"header": "Bearer 0a1b2c3d4e5f60718293", "password": "correct-horse-42-battery", "issued": "sk-ant-0123456789abcdefghij",
 	}
-	plain := map[string]string{"author": "Jane Auerbach", "next_page_token": "CAUQAA", "total_tokens": "1234567", "certainty": "almost certain", "sha256": strings.Repeat("ab12", 16)}
+	plain := map[string]string{"author": "Jane Auerbach", "next_page_token": "CAUQAA", "total_tokens": "1234567", "certainty": "almost certain", "sha256": strings.Repeat("ab12", 16), "session_token": "51e8-of-a-login-step"}
 	data := "{"
 	for _, values := range []map[string]string{secrets, plain} {
 		for name, value := range values {
@@ -139,7 +139,7 @@ func TestDefect_66_DataIsBlankedAndSecretsAreNot(t *testing.T) {
 	for name, value := range plain {
 		detail.equal("steps.start.result."+name, value)
 	}
-	detail.equal("steps.start.result.session_token", "[REDACTED]").equal("workload.login.password", "[REDACTED]").equal("workload.login.author", "Jane Auerbach")
+	detail.equal("steps.start.result.access_token", "[REDACTED]").equal("workload.login.password", "[REDACTED]").equal("workload.login.author", "Jane Auerbach")
 	w.get("/api/executions/%d/logs", id).ok().equal("chunks.0.text", printed+"[REDACTED]\n").equal("chunks.1.text", printed+"Bearer [REDACTED]\n")
 }
 

@@ -161,11 +161,12 @@ func poolsAreSeparate(t *testing.T, b bus.Bus) {
 }
 
 func poolsTakeTurns(t *testing.T, b bus.Bus) {
-	const busy = 40
-	for i := range busy {
-		publish(t, b, note(i, "shared"))
+	const busy = 2000 // far more than can be on the way while the other pool is asked for the first time
+	notes := make([]event.Notification, busy)
+	for i := range notes {
+		notes[i] = note(i, "shared")
 	}
-	publish(t, b, note(100, "system"))
+	publish(t, b, append(notes, note(busy, "system"))...)
 	s := subscribe(t, b, 2, "shared", "system")
 	for range busy / 2 {
 		d := next(t, s)
