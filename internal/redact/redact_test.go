@@ -209,7 +209,7 @@ func TestWhatIsShownGoesByNameAndLook(t *testing.T) {
 	t.Parallel()
 	got := new(redact.Secrets).ShownJSON(json.RawMessage(`{
 		"author":"Ada Lovelace","total_tokens":123456789012345678,"next_page_token":"CAUQAA123456789","password":"hunter2222","db":{"clientSecret":"abcd1234efgh"},
-		"credential":"pg_auth","api_key":"{{ keychain.a.b }}","headers":{"Authorization":"x","Cookie":"a=b"},"secret":"pg_k8s","token":"abcdef123456"}`))
+		"credential":"pg_auth","api_key":"{{ keychain.a.b }}","headers":{"Authorization":"x","Cookie":"a=b"},"secret":"pg_k8s","token":"abcdef123456","read":{"workload.login.password":"path-to-3333"}}`))
 	var m map[string]any
 	if err := json.Unmarshal(got, &m); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestWhatIsShownGoesByNameAndLook(t *testing.T) {
 			t.Errorf("%s is gone: %s", keep, got)
 		}
 	}
-	for _, gone := range []string{"hunter2222", "abcd1234efgh", "a=b"} {
+	for _, gone := range []string{"hunter2222", "abcd1234efgh", "a=b", "path-to-3333"} {
 		if strings.Contains(string(got), gone) {
 			t.Errorf("%s is shown: %s", gone, got)
 		}

@@ -27,7 +27,11 @@ var headers = map[string]bool{
 // Header tells whether the value of an HTTP header must not be shown.
 func Header(name string) bool { return headers[normal(name)] }
 
-func sensitive(key string) bool { return keys[normal(key)] }
+// sensitive tells whether a field of this name holds secrets. Of a path such as
+// workload.login.password the last part counts.
+func sensitive(key string) bool {
+	return keys[normal(key[strings.LastIndexByte(key, '.')+1:])]
+}
 
 // normal is a key in lower case with underscores: clientSecret, Client-Secret
 // and client_secret are one.
