@@ -28,10 +28,10 @@ build: ## build the program into bin/noetl, with DuckDB where there is a C compi
 	@mkdir -p $(BIN)
 ifeq ($(DUCKDB),1)
 	@echo "building with DuckDB, C compiler $(CC_FOUND); DUCKDB=0 leaves it out"
-	CGO_ENABLED=1 CC="$(CC_FOUND)" $(GO) build -tags duckdb -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
+	CGO_ENABLED=1 CC="$(CC_FOUND)" $(GO) build -tags duckdb -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
 else
 	@echo "building without DuckDB: no C compiler with libstdc++ is there, or DUCKDB=0 was set"
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/noetl ./cmd/noetl
 endif
 
 run: build ## start the whole system on this machine, page at http://127.0.0.1:8082

@@ -9,6 +9,28 @@ import (
 
 // assignments reads a `set` map in the order it is written.
 func (r *reader) assignments(n *node) []Assignment {
+	out := r.taskAssignments(n)
+	for i := range out {
+		a := &out[i]
+		if !ident.MatchString(a.Key) && !strings.HasPrefix(a.Key, "workload.") {
+			r.warn(a.at, "bad_set_key", "templates read the variable "+quote(a.Key)+" only as "+string(a.Scope)+"["+quote(a.Key)+"]",
+				"use letters, digits and _ in its name; to change one field of a map, set all of the map")
+		}
+		if readsSecrets(a.Value) {
+			r.warn(a.at, "keychain_unread", "the keychain is resolved by workers: here it reads as nothing", "read it in a field of the tool, where it is needed")
+		}
+	}
+	return out
+}
+
+// readsSecrets tells whether a template asks for what only workers resolve.
+func readsSecrets(t *jinja.Tree) bool {
+	return t != nil && (slices.Contains(t.Calls(), "token") || slices.ContainsFunc(t.Free(), func(path []string) bool { return path[0] == "keychain" }))
+}
+
+// taskAssignments reads the `set` of a task or a rule, which the worker
+// evaluates; a dotted key there is a part of a variable.
+func (r *reader) taskAssignments(n *node) []Assignment {
 	if n == nil {
 		return nil
 	}
@@ -22,14 +44,11 @@ func (r *reader) assignments(n *node) []Assignment {
 		case strings.HasPrefix(key, "workload."):
 			r.warn(n.keyAt(e), "bad_set_key", "the workload cannot be changed: this sets a variable named "+quote(key),
 				"write ctx."+strings.TrimPrefix(key, "workload."))
-		case !ident.MatchString(key):
-			r.warn(n.keyAt(e), "bad_set_key", "templates read the variable "+quote(key)+" only as "+string(scope)+"["+quote(key)+"]",
-				"use letters, digits and _ in its name; to change one field of a map, set all of the map")
 		}
 		if scope == ScopeCtx {
 			r.sets = append(r.sets, assigned{key, n, e, r.step})
 		}
-		out = append(out, Assignment{Scope: scope, Key: key, Value: r.tree(e.value, jinja.TreeOptions{}), Pos: e.pos})
+		out = append(out, Assignment{Scope: scope, Key: key, Value: r.tree(e.value, jinja.TreeOptions{}), Pos: e.pos, at: n.keyAt(e)})
 	}
 	return out
 }

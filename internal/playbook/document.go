@@ -172,6 +172,8 @@ type Assignment struct {
 	Key   string // without the scope prefix; may contain dots
 	Value *jinja.Tree
 	Pos   Pos
+
+	at place // of the key, for complaints
 }
 
 // Mode says how many arcs may fire.

@@ -141,7 +141,7 @@ func (r *reader) action(n *node) Action {
 	default:
 		r.fail(n.at(), "wrong_type", "then must be a map, this is "+n.describe(), "write then: {do: …}")
 	}
-	a.Set = r.assignments(scopedSet(n))
+	a.Set = r.taskAssignments(scopedSet(n))
 	if a.Do == Retry {
 		r.retry(n, &a)
 	}

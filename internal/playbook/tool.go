@@ -135,7 +135,7 @@ func (r *reader) task(n *node, label string) *Task {
 	t := &Task{Label: label, Kind: kind, Pos: n.pos, Raw: n.without("name").native()}
 	t.Config, t.NeedsAll = r.config(n, kind)
 	t.Input = r.tree(given(n.get("input")), jinja.TreeOptions{})
-	t.Set = r.assignments(n.get("set"))
+	t.Set = r.taskAssignments(n.get("set"))
 	t.Policy = r.policy(r.part(r.part(n, "spec", taskSpecObject), "policy", policyObject))
 	return t
 }

@@ -82,7 +82,7 @@ type Blob struct {
 // Stored is data that is kept elsewhere.
 type Stored struct {
 	event.StoredResult
-	Summary json.RawMessage // of JSON: what is known of it without a look at the whole
+	Summary json.RawMessage `json:"summary,omitempty"` // of JSON: what is known of it without a look at the whole
 }
 
 // Encoded is a field of Config as JSON, keys of objects in the author's order

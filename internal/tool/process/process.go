@@ -64,6 +64,8 @@ type Place struct {
 	Env    map[string]string // beside what every process gets
 	Files  map[string]string // names to paths
 	Limits Limits
+
+	started string // Cwd, or the worker's own directory where that is meant
 }
 
 // Prepare makes the place; the error is an *tool.Error that names the field.
@@ -79,16 +81,21 @@ func (s Settings) Prepare(ctx context.Context, call *tool.Call, w Wish) (_ *Plac
 	if err != nil {
 		return nil, noDirectory(err)
 	}
-	p := &Place{Dir: dir, Cwd: w.Cwd, Limits: limits, Env: map[string]string{"TMPDIR": dir}}
+	p := &Place{Dir: dir, Cwd: w.Cwd, Limits: limits, Env: map[string]string{}}
 	defer func() {
 		if err != nil {
 			_ = p.Remove() // the reason matters more
 		}
 	}()
 	if s.Sandbox != Trusted {
-		p.Env["HOME"] = dir
+		p.Env["HOME"], p.Env["TMPDIR"] = dir, dir
 		if p.Cwd == "" {
 			p.Cwd = dir
+		}
+	}
+	if p.started = p.Cwd; p.started == "" {
+		if p.started, err = os.Getwd(); err != nil {
+			return nil, noDirectory(err)
 		}
 	}
 	if err := p.addCredentials(w.Logins); err != nil {
@@ -137,10 +144,7 @@ func (p *Place) Remove() error {
 // Open opens a file that the process made, by a path relative to where it ran.
 // Links cannot lead out of the place.
 func (p *Place) Open(path string) (*os.File, error) {
-	roots := []string{p.Dir}
-	if p.Cwd != "" && p.Cwd != p.Dir {
-		roots = []string{p.Cwd, p.Dir}
-	}
+	roots := []string{p.started, p.Dir}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(roots[0], path)
 	}

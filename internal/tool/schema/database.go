@@ -6,7 +6,7 @@ import "slices"
 
 // sql is the statement in every spelling that authors use.
 var sql = []Field{
-	{Name: "query", Aliases: []string{"queries", "command", "commands", "cmd", "cmds"}, Shape: Code | List, Doc: "One or more statements; a list is joined."},
+	{Name: "query", Aliases: []string{"queries", "command", "commands", "cmd", "cmds"}, Shape: Code | List, Doc: "One or more statements; each item of a list holds whole ones."},
 	{Name: "query_b64", Aliases: []string{"command_b64", "commands_b64"}, Shape: Code, Doc: "The statements in base64."},
 	{Name: "script", Shape: Map, Doc: "Statements kept elsewhere: `{uri, source: {type, …}}`."},
 	{Name: "params", Shape: List | Map, Doc: "Values for `$1`, `$2`, … or `:name`."},
