@@ -24,11 +24,15 @@ type bed struct {
 	pg     string // of the playbooks, not of the server
 }
 
-func newBed(t *testing.T, args ...string) *bed {
+func newBed(t *testing.T) *bed {
 	t.Helper()
-	s := newSystem(t, "sqlite")
+	return newBedOn(t, newSystem(t, "sqlite"))
+}
+
+func newBedOn(t *testing.T, s *system) *bed {
+	t.Helper()
 	b := &bed{system: s, api: testapi.Start(t, testapi.Options{RateLimit: -1}), pg: testkit.Postgres(t)}
-	b.server = s.server(0, append([]string{"--slots", "12"}, args...)...)
+	b.server = s.server(0, "--slots", "12")
 	b.credential("pg_test", "postgres", map[string]any{"connection": b.pg})
 	return b
 }

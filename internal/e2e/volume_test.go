@@ -194,7 +194,7 @@ CREATE TABLE dst (LIKE src);
 
 func TestTenThousandRowsOfMixedTypesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newBedOn(t, measured(t))
 	conn, err := pgx.Connect(b.ctx(), b.pg)
 	if err != nil {
 		t.Fatal(err)

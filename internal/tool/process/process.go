@@ -81,7 +81,7 @@ func (s Settings) Prepare(ctx context.Context, call *tool.Call, w Wish) (_ *Plac
 	if err != nil {
 		return nil, noDirectory(err)
 	}
-	p := &Place{Dir: dir, Cwd: w.Cwd, Limits: limits, Env: map[string]string{}}
+	p := &Place{Dir: dir, Cwd: w.Cwd, Limits: limits, Env: map[string]string{"NOETL_WORK_DIR": dir}}
 	defer func() {
 		if err != nil {
 			_ = p.Remove() // the reason matters more
