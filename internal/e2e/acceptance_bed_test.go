@@ -26,7 +26,9 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	return newBedOn(t, newSystem(t, "sqlite"))
+	s := newSystem(t, "sqlite")
+	s.bin = testkit.BuildWatchedNoetl(t)
+	return newBedOn(t, s)
 }
 
 func newBedOn(t *testing.T, s *system) *bed {

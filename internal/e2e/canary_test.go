@@ -122,7 +122,7 @@ func canaryRun(t *testing.T, remote bool) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"headers": r.Header, "query": r.URL.RawQuery, "body": string(body)})
 	}))
 	t.Cleanup(site.Close)
-	s := newSystem(t, "sqlite")
+	s := measured(t)
 	b := &bed{system: s, pg: testkit.Postgres(t)}
 	processes := []*testkit.Process{}
 	if remote {

@@ -12,7 +12,7 @@ import (
 // their time they wait for leases, timers and processes.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1)); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -41,13 +41,11 @@ func peak(t *testing.T, p *testkit.Process) int64 {
 	return 0
 }
 
-// measured is a system whose memory can be measured: the race detector would
-// multiply it.
+// measured is a system whose memory can be measured: its programs do not have
+// the race detector, which would multiply it.
 func measured(t *testing.T) *system {
 	t.Helper()
-	s := newSystem(t, "sqlite")
-	s.bin = testkit.BuildFaultyNoetl(t)
-	return s
+	return newSystem(t, "sqlite")
 }
 
 // TestA200MBResultIsHeldByNobody sends it from a server through a step into the

@@ -11,11 +11,17 @@ import (
 
 const modulePath = "github.com/noetl/noetl-go"
 
-// BuildNoetl is the path of the noetl binary, built once per test process. It
-// has the race detector when the test has it.
+// BuildNoetl is the path of the noetl binary, built once per test process.
 func BuildNoetl(t testing.TB) string {
 	t.Helper()
 	return built(t, buildNoetl)
+}
+
+// BuildWatchedNoetl is the same with the race detector when the test has it:
+// several times slower, so for few.
+func BuildWatchedNoetl(t testing.TB) string {
+	t.Helper()
+	return built(t, buildWatched)
 }
 
 // BuildFaultyNoetl is the path of a noetl binary in which failpoints can be
@@ -26,14 +32,6 @@ func BuildFaultyNoetl(t testing.TB) string {
 	return built(t, buildFaulty)
 }
 
-// BuildNoetlDuckDB is the path of a noetl binary with DuckDB in it, which takes
-// a C compiler and a while to link. It has the race detector when the test has
-// it.
-func BuildNoetlDuckDB(t testing.TB) string {
-	t.Helper()
-	return built(t, buildDuckDB)
-}
-
 // BuildNoetlComplete is the path of a noetl binary with DuckDB in it and without
 // the race detector, for tests that judge what playbooks do and run many.
 func BuildNoetlComplete(t testing.TB) string {
@@ -42,8 +40,8 @@ func BuildNoetlComplete(t testing.TB) string {
 }
 
 var (
-	buildNoetl    = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", raceEnabled) })
-	buildDuckDB   = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-duckdb", raceEnabled, "-tags", "duckdb") })
+	buildNoetl    = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", false) })
+	buildWatched  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-watched", raceEnabled) })
 	buildComplete = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-complete", false, "-tags", "duckdb") })
 	buildFaulty   = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", false, "-tags", "failpoints") })
 	buildNATS     = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
