@@ -17,8 +17,8 @@ func BuildNoetl(t testing.TB) string {
 	return built(t, buildNoetl)
 }
 
-// BuildWatchedNoetl is the same with the race detector when the test has it:
-// several times slower, so for few.
+// BuildWatchedNoetl is the same with the race detector: several times slower, so
+// for few.
 func BuildWatchedNoetl(t testing.TB) string {
 	t.Helper()
 	return built(t, buildWatched)
@@ -41,7 +41,7 @@ func BuildNoetlComplete(t testing.TB) string {
 
 var (
 	buildNoetl    = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl", false) })
-	buildWatched  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-watched", raceEnabled) })
+	buildWatched  = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-watched", true) })
 	buildComplete = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-complete", false, "-tags", "duckdb") })
 	buildFaulty   = sync.OnceValues(func() (string, error) { return build("cmd/noetl", "noetl-faulty", false, "-tags", "failpoints") })
 	buildNATS     = sync.OnceValues(func() (string, error) { return build("internal/testkit/natsd", "natsd", false) })
