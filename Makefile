@@ -74,14 +74,14 @@ endif
 # them several times slower. The programs of the acceptance checks have it.
 PLAIN := archtest behaviour corpus e2e engine jinja mutants playbook redact replay scope simulation tool/schema wire
 PLAIN_PACKAGES := $(addprefix ./internal/,$(PLAIN))
-RACE_PACKAGES = $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN_PACKAGES))")
+RACE_PACKAGES = $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN_PACKAGES) $(DUCKDB_PACKAGES))")
 
 # -json lets us count what ran, so that a silently skipped suite shows. The
 # plain text of failing tests is printed as it would be without it.
-# What uses DuckDB is tested once more with it.
+# What uses DuckDB is tested with it.
 race: ## all tests, under the race detector where it can find something, with counts
 	@mkdir -p $(BIN)
-	@set +e; export NOETL_TEST_REQUIRE_PG=1 SIM_RUNS=800; \
+	@set +e; export NOETL_TEST_REQUIRE_PG=1 SIM_RUNS=400; \
 	$(GO) test -timeout 12m -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
 	$(GO) test -race -timeout 12m -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	$(GO) test -race -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
