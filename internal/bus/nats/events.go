@@ -76,11 +76,9 @@ func (b *Bus) eventConfig(o bus.EventOptions) jetstream.StreamConfig {
 	return c
 }
 
-// ensureEvents creates or widens the stream.
-func (b *Bus) ensureEvents(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	want := b.eventConfig(b.openEvents().options)
+// openStream finds a stream, or creates it when it is missing, and returns the
+// settings it has. subject begins what it takes.
+func (b *Bus) openStream(ctx context.Context, want jetstream.StreamConfig, subject string) (have jetstream.StreamConfig, err error) {
 	stream, err := b.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = b.js.CreateStream(ctx, want)
@@ -89,16 +87,27 @@ func (b *Bus) ensureEvents(ctx context.Context) error {
 		}
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == subjectsOverlap {
-		return &event.Error{
+		return have, &event.Error{
 			Code:    event.Conflict,
-			Message: "another NATS stream than " + want.Name + " takes subjects below " + bus.EventSubject,
-			Remedy:  "find it with: nats stream ls --subject " + bus.EventSubject + ".x; remove it or narrow its subjects",
+			Message: "another NATS stream than " + want.Name + " takes subjects below " + subject,
+			Remedy:  "find it with: nats stream ls --subject " + subject + ".x; remove it or narrow its subjects",
 		}
 	}
 	if err != nil {
-		return b.unavailable("prepare NATS stream "+want.Name, err)
+		return have, b.unavailable("prepare NATS stream "+want.Name, err)
 	}
-	have := stream.CachedInfo().Config
+	return stream.CachedInfo().Config, nil
+}
+
+// ensureEvents creates or widens the stream.
+func (b *Bus) ensureEvents(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	want := b.eventConfig(b.openEvents().options)
+	have, err := b.openStream(ctx, want, bus.EventSubject)
+	if err != nil {
+		return err
+	}
 	if err := checkEvents(have, want); err != nil {
 		return err
 	}

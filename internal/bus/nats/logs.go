@@ -55,24 +55,10 @@ func (b *Bus) ensureLogs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	want := b.logConfig()
-	stream, err := b.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = b.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = b.js.Stream(ctx, want.Name)
-		}
-	}
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == subjectsOverlap {
-		return &event.Error{
-			Code:    event.Conflict,
-			Message: "another NATS stream than " + want.Name + " takes subjects below " + bus.LogSubject,
-			Remedy:  "find it with: nats stream ls --subject " + bus.LogSubject + ".x; remove it or narrow its subjects",
-		}
-	}
+	have, err := b.openStream(ctx, want, bus.LogSubject)
 	if err != nil {
-		return b.unavailable("prepare NATS stream "+want.Name, err)
+		return err
 	}
-	have := stream.CachedInfo().Config
 	var d diff
 	d.want("subjects", len(have.Subjects) == 1 && have.Subjects[0] == want.Subjects[0], true)
 	d.want("retention", have.Retention, want.Retention)
