@@ -15,6 +15,7 @@ const (
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
 	Worker   Role = "worker"
+	Admin    Role = "admin"
 	// Internal callers carry the internal token; without one in the server's
 	// settings their routes are closed.
 	Internal Role = "internal"

@@ -1,0 +1,1 @@
+-- Who may call: API tokens, sessions, and the record of what operators did.
