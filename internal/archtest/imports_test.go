@@ -25,6 +25,7 @@ var may = map[string][]string{
 	"cmd/noetl": {"*", "*/*", "*/*/*"},
 	"client":    {"internal/event"},
 	"web":       {},
+	"deploy":    {},
 
 	// What a workflow is and does: no I/O.
 	"internal/event":    {},
@@ -40,6 +41,7 @@ var may = map[string][]string{
 	"internal/egress":    {},
 	"internal/form":      {},
 	"internal/obs":       {},
+	"internal/obs/otlp":  {"internal/event", "internal/obs"}, // what speaks the protocol is large: only the program takes it in
 	"internal/failpoint": {"internal/event"},
 
 	// Contracts and their drivers. No driver knows another.
@@ -71,18 +73,19 @@ var may = map[string][]string{
 	"internal/secret/sealed":   {"internal/event"},
 	"internal/secret/provider": {"internal/egress", "internal/event"},
 	"internal/secret/keychain": {"internal/event", "internal/secret", "internal/secret/provider", "internal/store"},
-	"internal/auth":            {"internal/event", "internal/store"},
+	"internal/auth":            {"internal/event", "internal/obs", "internal/store"},
 	"internal/result":          {"internal/event", "internal/scope", "internal/store"},
 	"internal/result/*":        {"internal/event", "internal/result"},
 	"internal/source":          {"internal/control", "internal/event", "internal/store"},
 	"internal/api": {
-		"internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/api/openapi", "internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
 		"internal/redact", "internal/replay", "internal/result", "internal/secret", "internal/secret/*", "internal/store", "web",
 	},
+	"internal/api/openapi": {},
 	"internal/api/apitest": {"internal/api", "internal/control", "internal/engine", "internal/event", "internal/store"},
 
 	// The worker's side.
-	"internal/pipeline": {"internal/event", "internal/jinja", "internal/playbook", "internal/redact", "internal/scope", "internal/tool"},
+	"internal/pipeline": {"internal/event", "internal/jinja", "internal/obs", "internal/playbook", "internal/redact", "internal/scope", "internal/tool"},
 	"internal/worker":   {"client", "internal/bus", "internal/event", "internal/failpoint", "internal/obs", "internal/secret", "internal/tool"},
 
 	// Putting a process together, and what a person types.
@@ -92,7 +95,7 @@ var may = map[string][]string{
 		"internal/store", "internal/store/*", "internal/tool", "internal/tool/*", "internal/worker", "web",
 	},
 	"internal/cli": {
-		"client", "internal/control", "internal/event", "internal/failpoint", "internal/jinja", "internal/node", "internal/obs", "internal/playbook",
+		"client", "internal/control", "internal/event", "internal/failpoint", "internal/jinja", "internal/node", "internal/obs", "internal/obs/otlp", "internal/playbook",
 		"internal/replay", "internal/scope", "internal/snowflake",
 	},
 

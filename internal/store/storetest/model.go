@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,6 +22,12 @@ import (
 // serves them all.
 func runModel(t *testing.T, open func(t *testing.T) store.Store) {
 	s := open(t)
+	if raced {
+		// The sequence of calls is what it checks, and they come one at a time.
+		if err := flag.Set("rapid.checks", "20"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	rapid.Check(t, func(r *rapid.T) {
 		m := &model{
 			t: r, real: s, mem: memstore.New(), seq: map[event.ID]int64{},
