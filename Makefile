@@ -9,8 +9,10 @@ BIN     ?= bin
 DATA    ?= .noetl
 FUZZTIME ?= 60s
 CHAOS   ?= 1m
+RETENTION   ?= 100000
 SEEDS   ?= 5000
 BENCH   ?= .
+OBSERVE ?= 1m
 TOOL    := $(GO) tool -modfile=tools.mod
 
 # DuckDB is C++: it is in the program where a compiler can link it.
@@ -22,7 +24,7 @@ DUCKDB   ?= $(if $(CC_FOUND),1,0)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/noetl/noetl-go/internal/cli.Version=$(VERSION)
 
-.PHONY: build run test check deps race release bench microbench chaos simulate mutants fuzz corpus fmt clean help
+.PHONY: build run test check deps race release bench dashboards microbench chaos simulate retention traces mutants fuzz corpus fmt clean help
 
 build: ## build the program into bin/noetl, with DuckDB where there is a C compiler
 	@mkdir -p $(BIN)
@@ -60,6 +62,17 @@ deps: ## install PostgreSQL, python3, curl and a C compiler for the tests when t
 	  >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; \
 	rm -f "$$log"
 	@$(MAKE) --no-print-directory $(BIN)/tools/done
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null || $(MAKE) --no-print-directory $(BIN)/prometheus/usr/bin/prometheus
+
+# Prometheus answers the questions of the dashboard and the alerts. Its package
+# is only unpacked: installed, it would start a service.
+$(BIN)/prometheus/usr/bin/prometheus:
+	@if ! command -v apt-get >/dev/null; then echo "install first: prometheus" >&2; exit 1; fi
+	@echo "unpacking prometheus into $(BIN)/prometheus"
+	@mkdir -p $(BIN)/prometheus; cd $(BIN)/prometheus; \
+	sudo=; if (( $$(id -u) != 0 )); then sudo=sudo; fi; \
+	apt-cache show prometheus >/dev/null 2>&1 || $$sudo apt-get update -qq; \
+	apt-get download -qq prometheus >/dev/null 2>&1; dpkg -x prometheus_*.deb .; rm -f prometheus_*.deb
 
 # Programs that read the files in deploy/: Helm, the schemas of Kubernetes, a
 # linter of Dockerfiles.
@@ -92,7 +105,7 @@ RACE_PACKAGES = $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN_PACK
 # What uses DuckDB is tested with it.
 race: ## all tests, under the race detector where it can find something, with counts
 	@mkdir -p $(BIN)
-	@set +e; export NOETL_TEST_REQUIRE_PG=1 NOETL_TEST_REQUIRE_TOOLS=1 SIM_RUNS=400; \
+	@set +e; export NOETL_TEST_REQUIRE_PG=1 NOETL_TEST_REQUIRE_PROMETHEUS=1 NOETL_TEST_REQUIRE_TOOLS=1 SIM_RUNS=400; \
 	$(GO) test -timeout 12m -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
 	$(GO) test -race -timeout 12m -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	$(GO) test -race -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
@@ -105,12 +118,22 @@ release: ## static programs for Linux and macOS on amd64 and arm64 into dist/, w
 bench: ## the whole system against the raw backends, SQLite and PostgreSQL
 	$(GO) run ./internal/bench
 
+dashboards: deps ## ask a real Prometheus all questions of dashboard and alerts while a server is busy; OBSERVE=1m
+	NOETL_TEST_REQUIRE_PROMETHEUS=1 NOETL_TEST_OBSERVE=$(OBSERVE) $(GO) test -timeout 20m -count=1 -v -run 'TestDashboard|TestAlertRules' ./internal/e2e
+
 microbench: ## Go benchmarks of the packages; BENCH=pattern selects
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 chaos: ## break one thing after the other under load, CHAOS=1m each, prove every execution, print a table
 	NOETL_TEST_REQUIRE_PG=1 NOETL_CHAOS=$(CHAOS) $(GO) test -timeout 0 -count=1 -v -run 'TestProcessesDieAtRandom|TestFaults' ./internal/e2e \
 	  | grep -vE '^ *(=== |--- PASS)'
+
+retention: ## give a server a past of RETENTION=100000 executions, remove what is over, prove the rest, print times and sizes
+	NOETL_TEST_REQUIRE_PG=1 NOETL_RETENTION_FILL=$(RETENTION) $(GO) test -timeout 0 -count=1 -v -run 'TestRetentionRemoves' ./internal/e2e \
+	  | grep -vE '^ *(=== |--- PASS)'
+
+traces: ## the tests of traces again, through the OpenTelemetry collector's own receiver, which is fetched and built for it
+	NOETL_TEST_OTELCOL=1 $(GO) test -timeout 20m -count=1 -v -run 'TestTrace' ./internal/e2e
 
 simulate: ## run the control plane in virtual time, with faults of all kinds; SEEDS=5000 runs
 	SIM_RUNS=$(SEEDS) $(GO) test -timeout 0 -count=1 -run 'TestSimulation$$' ./internal/simulation

@@ -9,6 +9,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,6 +51,15 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h
 
 // WithToken sends a bearer token with each request.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithTLS says how the server is checked and what certificate is shown to it.
+func WithTLS(config *tls.Config) Option {
+	return func(c *Client) {
+		t := pool()
+		t.TLSClientConfig = config
+		c.http = &http.Client{Transport: t}
+	}
+}
 
 // WithUserAgent names the program in requests.
 func WithUserAgent(name string) Option { return func(c *Client) { c.agent = name } }

@@ -49,7 +49,10 @@ func (s *Server) executeBatch(w http.ResponseWriter, r *http.Request) error {
 	trace := traceOf(r.Header)
 	for i, raw := range body.Executions {
 		if results[i].Err = items[i].read(raw); results[i].Err == nil {
-			requests, places = append(requests, items[i].request(trace)), append(places, i)
+			results[i].Err = s.permitStart(r.Context(), &items[i])
+		}
+		if results[i].Err == nil {
+			requests, places = append(requests, items[i].request(r.Context(), trace)), append(places, i)
 		}
 	}
 	for i, result := range s.opt.Plane.ExecuteBatch(r.Context(), requests) {
@@ -102,6 +105,7 @@ var classes = map[event.Code]string{
 	event.Invalid:     "Validation error: ",
 	event.BadRequest:  "Bad request: ",
 	event.Conflict:    "Conflict: ",
+	event.Forbidden:   "Forbidden: ",
 	event.Limit:       "Validation error: ",
 	event.Unavailable: "Service unavailable: ",
 	event.Internal:    "Internal error: ",

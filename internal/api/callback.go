@@ -15,7 +15,7 @@ import (
 
 func (s *Server) callbackRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Internal, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?, index?}`, `{status, event_id?}`),
+		entry(http.MethodPost, "/api/internal/container-callback/{execution_id}/{step}", Internal, s.containerCallback, "reports the end of a job to the step that waits for it", `{state, job_name, job_uid?, completed_at?, exit_code?, reason?, stdout_uri?, stderr_uri?, index?}`, `{status, event_id?}`).within(Everywhere).noted(inLog),
 	}
 }
 

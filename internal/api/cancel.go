@@ -33,7 +33,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a, err := s.opt.Plane.Cancel(r.Context(), id, control.CancelRequest{
-		Reason: body.Reason, By: body.By, Cascade: body.Cascade == nil || *body.Cascade,
+		Reason: body.Reason, By: body.By, Cascade: body.Cascade == nil || *body.Cascade, Actor: actor(r.Context()),
 	})
 	if err != nil {
 		return noExecution(err, id)
@@ -67,7 +67,7 @@ func (s *Server) finalize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a, err := s.opt.Plane.Finalize(r.Context(), id, control.FinalizeRequest{
-		Status: strings.ToUpper(body.Status), Error: body.Error, Reason: body.Reason,
+		Status: strings.ToUpper(body.Status), Error: body.Error, Reason: body.Reason, Actor: actor(r.Context()),
 	})
 	if err != nil {
 		return noExecution(err, id)

@@ -15,16 +15,16 @@ import (
 
 func (s *Server) catalogRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/catalog/register", Operator, s.register, "stores a resource as the next version of its path", `{content, resource_type?}`, `{status, message, path, version, catalog_id, kind, warnings?}`),
-		entry(http.MethodPost, "/api/catalog/list", Viewer, s.entries, "lists catalog entries, newest first", `{resource_type?, path?, include_archived?, agent_only?, capability?, capabilities?, limit?, offset?}`, `{entries}`),
-		entry(http.MethodPost, "/api/catalog/agents/list", Viewer, s.agents, "lists the entries that call themselves agents", `{path?, capability?, capabilities?, limit?, offset?}`, `{entries}`),
-		entry(http.MethodGet, "/api/catalog/versions", Viewer, s.versions, "lists the versions of a path, newest first", "?path&include_archived", `{path, versions}`),
-		entry(http.MethodGet, "/api/catalog/list/{kind}", Viewer, s.paths, "lists the paths of one kind of resource", "", `[path]`),
-		entry(http.MethodPost, "/api/catalog/resource", Viewer, s.entry, "returns one catalog entry", `{catalog_id | path, version?}`, `entry`),
-		entry(http.MethodPost, "/api/catalog/playbooks/validate", Viewer, s.validate, "says what registering a document would complain about", `{content}`, `{valid, errors, warnings, problems}`),
-		entry(http.MethodPost, "/api/catalog/delete", Internal, s.removeEntries, "takes a version, or all, out of the catalog; executions that began with it go on", `{path, version?}`, `{status, message, path, deleted, count}`),
-		entry(http.MethodPost, "/api/catalog/restore", Internal, s.restoreEntries, "brings back what was taken out and is still needed by executions", `{path, version?}`, `{status, message, path, restored, count}`),
-		entry(http.MethodGet, uiSchemaPattern, Viewer, s.uiSchema, "describes the inputs of a playbook; the path ends in /ui_schema", "?version", `{path, version, kind, title, description_markdown, exposed_in_ui, fields, generated_at}`),
+		entry(http.MethodPost, "/api/catalog/register", Operator, s.register, "stores a resource as the next version of its path", `{content, resource_type?}`, `{status, message, path, version, catalog_id, kind, warnings?}`).within(Permitted).noted("catalog.registered"),
+		entry(http.MethodPost, "/api/catalog/list", Viewer, s.entries, "lists catalog entries, newest first", `{resource_type?, path?, include_archived?, agent_only?, capability?, capabilities?, limit?, offset?}`, `{entries}`).within(Filtered).noted(readsOnly),
+		entry(http.MethodPost, "/api/catalog/agents/list", Viewer, s.agents, "lists the entries that call themselves agents", `{path?, capability?, capabilities?, limit?, offset?}`, `{entries}`).within(Filtered).noted(readsOnly),
+		entry(http.MethodGet, "/api/catalog/versions", Viewer, s.versions, "lists the versions of a path, newest first", "?path&include_archived", `{path, versions}`).within(Permitted),
+		entry(http.MethodGet, "/api/catalog/list/{kind}", Viewer, s.paths, "lists the paths of one kind of resource", "", `[path]`).within(Filtered),
+		entry(http.MethodPost, "/api/catalog/resource", Viewer, s.entry, "returns one catalog entry", `{catalog_id | path, version?}`, `entry`).within(Permitted).noted(readsOnly),
+		entry(http.MethodPost, "/api/catalog/playbooks/validate", Viewer, s.validate, "says what registering a document would complain about", `{content}`, `{valid, errors, warnings, problems}`).within(Pathless).noted(readsOnly),
+		entry(http.MethodPost, "/api/catalog/delete", Internal, s.removeEntries, "takes a version, or all, out of the catalog; executions that began with it go on", `{path, version?}`, `{status, message, path, deleted, count}`).within(Everywhere).noted("catalog.deleted"),
+		entry(http.MethodPost, "/api/catalog/restore", Internal, s.restoreEntries, "brings back what was taken out and is still needed by executions", `{path, version?}`, `{status, message, path, restored, count}`).within(Everywhere).noted("catalog.restored"),
+		entry(http.MethodGet, uiSchemaPattern, Viewer, s.uiSchema, "describes the inputs of a playbook; the path ends in /ui_schema", "?version", `{path, version, kind, title, description_markdown, exposed_in_ui, fields, generated_at}`).within(Permitted),
 	}
 }
 
@@ -51,11 +51,15 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(body.Content) == "" {
 		return event.Errorf(event.Invalid, "content: want the YAML of the resource")
 	}
-	reg, err := s.opt.Plane.Register(r.Context(), control.RegisterRequest{Content: body.Content, ResourceType: body.ResourceType})
+	reg, err := s.opt.Plane.Register(r.Context(), control.RegisterRequest{
+		Content: body.Content, ResourceType: body.ResourceType,
+		Permit: func(path string) error { concerning(r.Context(), path); return s.permitChange(r.Context(), path) },
+	})
 	if err != nil {
 		return err
 	}
 	e := reg.Entry
+	detail(r.Context(), "version", e.Version)
 	return respond(w, registerAnswer{
 		Status:    "success",
 		Message:   fmt.Sprintf("Resource '%s' version '%d' registered.", e.Path, e.Version),
@@ -147,7 +151,8 @@ func (s *Server) listEntries(w http.ResponseWriter, r *http.Request, body entrie
 		agents.Capabilities = append(agents.Capabilities, body.Capability)
 	}
 	f := store.EntryFilter{Kind: strings.ToLower(body.ResourceType), Path: body.Path, Archived: body.Archived}
-	choosy := agents.Only || len(agents.Capabilities) > 0
+	re := s.reach(r.Context())
+	choosy := agents.Only || len(agents.Capabilities) > 0 || !re.everywhere
 	if !choosy {
 		f.Limit, f.Offset = body.Limit, body.Offset
 	}
@@ -156,7 +161,7 @@ func (s *Server) listEntries(w http.ResponseWriter, r *http.Request, body entrie
 		return err
 	}
 	if choosy { // pages are those of what is left
-		list = agents.Keep(list)
+		list = re.keep(agents.Keep(list))
 		list = list[min(body.Offset, len(list)):]
 		if body.Limit > 0 {
 			list = list[:min(body.Limit, len(list))]
@@ -178,7 +183,7 @@ func (s *Server) paths(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	paths, seen := []string{}, map[string]bool{}
-	for _, e := range list {
+	for _, e := range s.reach(r.Context()).keep(list) {
 		if !seen[e.Path] {
 			seen[e.Path] = true
 			paths = append(paths, e.Path)
@@ -201,9 +206,11 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) error {
 	if body.CatalogID == 0 && body.Path == "" {
 		return event.Errorf(event.Invalid, "either catalog_id or path is needed")
 	}
-	e, err := s.opt.Plane.Entry(r.Context(), control.EntryRef{
-		CatalogID: body.CatalogID, Path: body.Path, Version: int(body.Version),
-	})
+	ref := control.EntryRef{CatalogID: body.CatalogID, Path: body.Path, Version: int(body.Version)}
+	if err := s.permitEntry(r.Context(), ref, false); err != nil {
+		return err
+	}
+	e, err := s.opt.Plane.Entry(r.Context(), ref)
 	if err != nil {
 		return body.missing(err)
 	}

@@ -50,12 +50,19 @@ func (s *Server) claims(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	commands, errs := make([]*event.Command, len(body.Commands)), make([]error, len(body.Commands))
+	passageOf(r.Context()).permitted = true
+	for i, c := range body.Commands {
+		errs[i] = s.permitCommand(r.Context(), c.ExecutionID, c.EventID)
+	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, claimsAtOnce)
 	for i, c := range body.Commands {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
+			if errs[i] != nil {
+				return
+			}
 			commands[i], errs[i] = s.opt.Plane.Claim(r.Context(), event.ClaimRequest{
 				EventID: c.EventID, ExecutionID: c.ExecutionID, WorkerID: body.WorkerID, Heartbeats: body.Heartbeats,
 			})
@@ -68,13 +75,13 @@ func (s *Server) claims(w http.ResponseWriter, r *http.Request) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.appendClaim(b, c.EventID, commands[i], errs[i])
+		b = s.appendClaim(b, c.ExecutionID, c.EventID, commands[i], errs[i])
 	}
 	writeBody(w, http.StatusOK, append(b, ']', '}'))
 	return nil
 }
 
-func (s *Server) appendClaim(b []byte, id event.ID, c *event.Command, err error) []byte {
+func (s *Server) appendClaim(b []byte, execution, id event.ID, c *event.Command, err error) []byte {
 	b = append(b, `{"event_id":`...)
 	b = strconv.AppendInt(b, int64(id), 10)
 	if err == nil {
@@ -90,7 +97,7 @@ func (s *Server) appendClaim(b []byte, id event.ID, c *event.Command, err error)
 	}
 	f := failureOf(err)
 	if f.ID != "" {
-		s.opt.Logger.Error("claim failed", "event_id", id, "error", err, "id", f.ID)
+		s.opt.Logger.Error("claim failed", "execution_id", execution, "event_id", id, "error", err, "id", f.ID)
 	}
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)

@@ -8,12 +8,12 @@ import (
 
 func (s *Server) commandRoutes() []route {
 	return []route{
-		entry(http.MethodGet, "/api/commands/{event_id}", Worker, s.command, "shows a command without claiming it", "?execution_id", `command`),
-		entry(http.MethodPost, "/api/commands/{event_id}/claim", Worker, s.claim, "gives a worker the right to run a command", `{worker_id, execution_id?}`, `command`),
-		entry(http.MethodPost, "/api/commands/claim", Worker, s.claims, "claims many commands at once", `{worker_id, heartbeats?, commands: [{event_id, execution_id?}]}`, `{results: [{event_id, status, command? | error}]}`),
-		entry(http.MethodPost, "/api/commands/{event_id}/heartbeat", Worker, s.heartbeat, "renews the lease of a claim; 409 when it was lost", `{worker_id, execution_id?, attempt?}`, `{lease_until, cancel}`),
-		entry(http.MethodPost, "/api/commands/{event_id}/release", Worker, s.release, "gives a claim back", `{worker_id, execution_id?, attempt?}`, `{status}`),
-		entry(http.MethodPost, "/api/commands/heartbeat", Worker, s.heartbeats, "renews many leases at once", `{worker_id, commands}`, `{answers}`),
+		entry(http.MethodGet, "/api/commands/{event_id}", Worker, s.command, "shows a command without claiming it", "?execution_id", `command`).within(Permitted),
+		entry(http.MethodPost, "/api/commands/{event_id}/claim", Worker, s.claim, "gives a worker the right to run a command", `{worker_id, execution_id?}`, `command`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodPost, "/api/commands/claim", Worker, s.claims, "claims many commands at once", `{worker_id, heartbeats?, commands: [{event_id, execution_id?}]}`, `{results: [{event_id, status, command? | error}]}`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodPost, "/api/commands/{event_id}/heartbeat", Worker, s.heartbeat, "renews the lease of a claim; 409 when it was lost", `{worker_id, execution_id?, attempt?}`, `{lease_until, cancel}`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodPost, "/api/commands/{event_id}/release", Worker, s.release, "gives a claim back", `{worker_id, execution_id?, attempt?}`, `{status}`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodPost, "/api/commands/heartbeat", Worker, s.heartbeats, "renews many leases at once", `{worker_id, commands}`, `{answers}`).within(Permitted).noted(ofWorkers),
 	}
 }
 
@@ -34,6 +34,9 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) error {
 	execution := q.id("execution_id")
 	if q.err != nil {
 		return q.err
+	}
+	if err := s.permitCommand(r.Context(), execution, id); err != nil {
+		return err
 	}
 	c, err := s.opt.Plane.Command(r.Context(), execution, id)
 	if err != nil {
@@ -56,6 +59,9 @@ func (s *Server) claim(w http.ResponseWriter, r *http.Request) error {
 		return event.Errorf(event.Invalid, "worker_id is missing")
 	}
 	req.EventID = id
+	if err := s.permitCommand(r.Context(), req.ExecutionID, id); err != nil {
+		return err
+	}
 	c, err := s.opt.Plane.Claim(r.Context(), req)
 	if err != nil {
 		return noCommand(err, id)
@@ -86,6 +92,9 @@ func beat(r *http.Request) (event.Heartbeat, error) {
 func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	h, err := beat(r)
 	if err != nil {
+		return err
+	}
+	if err := s.permitCommand(r.Context(), h.ExecutionID, h.EventID); err != nil {
 		return err
 	}
 	answers, err := s.opt.Plane.Heartbeat(r.Context(), []event.Heartbeat{h})
@@ -121,7 +130,11 @@ func (s *Server) heartbeats(w http.ResponseWriter, r *http.Request) error {
 		if c.EventID == 0 || c.WorkerID == "" {
 			return event.Errorf(event.Invalid, "commands[%d]: event_id and worker_id are needed", i)
 		}
+		if err := s.permitCommand(r.Context(), c.ExecutionID, c.EventID); err != nil {
+			return err
+		}
 	}
+	passageOf(r.Context()).permitted = true
 	answers := []event.HeartbeatAnswer{}
 	if len(body.Commands) > 0 {
 		var err error
@@ -137,6 +150,9 @@ func (s *Server) heartbeats(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) release(w http.ResponseWriter, r *http.Request) error {
 	h, err := beat(r)
 	if err != nil {
+		return err
+	}
+	if err := s.permitCommand(r.Context(), h.ExecutionID, h.EventID); err != nil {
 		return err
 	}
 	if err := s.opt.Plane.Release(r.Context(), h); err != nil {

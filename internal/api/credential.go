@@ -2,14 +2,13 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/auth"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/secret"
 	"github.com/noetl/noetl-go/internal/store"
@@ -32,17 +31,17 @@ type Secrets interface {
 func (s *Server) credentialRoutes() []route {
 	const credential = `{id, name, type, meta?, tags?, description?, created_at, updated_at}`
 	rotate := entry(http.MethodPost, "/api/internal/wallet/rotate-kek", Internal, s.rotateKeys, "wraps the keys of all secrets with the current encryption key",
-		`{batch_size?, max_batches?}`, `{credential: {processed, rewrapped, skipped, failed, last_id?, more?}, keychain: {…}, key_version}`)
+		`{batch_size?, max_batches?}`, `{credential: {processed, rewrapped, skipped, failed, last_id?, more?}, keychain: {…}, key_version}`).within(Everywhere).noted("keys.rotated")
 	rotate.stream = true
 	return []route{
-		entry(http.MethodPost, "/api/credentials", Operator, s.putCredential, "stores a credential by its name", `{name, type, data, meta?, tags?, description?}`, credential),
-		entry(http.MethodGet, "/api/credentials", Viewer, s.listCredentials, "lists credentials without what is secret in them", "?type=&q=", `{items: [credential], filter?}`),
-		entry(http.MethodGet, "/api/credentials/{identifier}", Viewer, s.credential, "shows a credential; what is secret in it only to the internal token", "?include_data=&execution_id=&parent_execution_id=", credential),
-		entry(http.MethodGet, "/api/credentials/{identifier}/check", Operator, s.checkCredential, "tells whether a credential can be opened, without showing it", "", `{name, type, ok, fields, key_version}`),
-		entry(http.MethodDelete, "/api/credentials/{identifier}", Operator, s.deleteCredential, "removes a credential", "", `{message, id}`),
+		entry(http.MethodPost, "/api/credentials", Operator, s.putCredential, "stores a credential by its name", `{name, type, data, meta?, tags?, description?}`, credential).within(Everywhere).noted("credential.stored"),
+		entry(http.MethodGet, "/api/credentials", Viewer, s.listCredentials, "lists credentials without what is secret in them", "?type=&q=", `{items: [credential], filter?}`).within(Everywhere),
+		entry(http.MethodGet, "/api/credentials/{identifier}", Viewer, s.credential, "shows a credential; what is secret in it only to the internal token", "?include_data=&execution_id=&parent_execution_id=", credential).within(Everywhere),
+		entry(http.MethodGet, "/api/credentials/{identifier}/check", Operator, s.checkCredential, "tells whether a credential can be opened, without showing it", "", `{name, type, ok, fields, key_version}`).within(Everywhere),
+		entry(http.MethodDelete, "/api/credentials/{identifier}", Operator, s.deleteCredential, "removes a credential", "", `{message, id}`).within(Everywhere).noted("credential.deleted"),
 		rotate,
-		entry(http.MethodGet, "/api/internal/wallet/key-status", Internal, s.keyStatus, "counts secrets by the encryption key they need", "", `{credential: {version: count}, keychain: {…}, current}`),
-		entry(http.MethodGet, "/api/internal/secret-audit", Internal, s.secretAudit, "tells who used which secret, newest first", "?credential=&execution_id=&from=&to=&limit=", `{items: [{audit_id, occurred_at, credential, operation, outcome, actor?, request_id?, …}], count}`),
+		entry(http.MethodGet, "/api/internal/wallet/key-status", Internal, s.keyStatus, "counts secrets by the encryption key they need", "", `{credential: {version: count}, keychain: {…}, current}`).within(Everywhere),
+		entry(http.MethodGet, "/api/internal/secret-audit", Internal, s.secretAudit, "tells who used which secret, newest first", "?credential=&execution_id=&from=&to=&limit=", `{items: [{audit_id, occurred_at, credential, operation, outcome, actor?, request_id?, …}], count}`).within(Everywhere),
 	}
 }
 
@@ -78,14 +77,14 @@ func (s *Server) use(r *http.Request) secret.Use {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		actor = "api from " + host
 	}
-	if r.Header.Get("Authorization") != "" && s.authorizeInternal(r) == nil {
+	p := passageOf(r.Context())
+	switch {
+	case s.opt.InternalToken != "" && s.hasInternalToken(r):
 		actor = "internal token"
+	case p.who.By != auth.ByNothing:
+		actor = p.who.ID
 	}
-	id := strings.TrimSpace(r.Header.Get("X-Request-ID"))
-	if id == "" {
-		id = rand.Text()[:16]
-	}
-	return secret.Use{Actor: actor, RequestID: id}
+	return secret.Use{Actor: actor, RequestID: p.requestID}
 }
 
 func (s *Server) putCredential(w http.ResponseWriter, r *http.Request) error {
@@ -97,6 +96,7 @@ func (s *Server) putCredential(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeSecret(r, &body); err != nil {
 		return err
 	}
+	concerning(r.Context(), body.Name)
 	c, _, err := secrets.Put(r.Context(), body, s.use(r))
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func withSecrets(t *testing.T, change ...func(*api.Options)) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(s.Handler())
+	srv := httptest.NewServer(checked(t, s))
 	t.Cleanup(srv.Close)
 	return srv
 }

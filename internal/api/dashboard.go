@@ -14,17 +14,18 @@ import (
 type Dashboards interface {
 	Summary(ctx context.Context) (control.Summary, error)
 	Gauges(ctx context.Context) (control.Gauges, error)
+	Ready(ctx context.Context) (database, broker bool)
 	PoolState() store.PoolState
 	Shards() int
 }
 
 func (s *Server) dashboardRoutes() []route {
 	return []route{
-		entry(http.MethodGet, "/api/dashboard/stats", Viewer, s.stats, "counts executions, playbooks and workers", "", `{status, stats, total_playbooks, total_executions, active_executions, success_rate, recent_executions, …}`),
-		entry(http.MethodGet, "/api/dashboard/widgets", Viewer, s.widgets, "the same as widgets to show", "", `{widgets}`),
-		entry(http.MethodGet, "/api/status", Viewer, s.system, "tells how busy the machine and the process are", "", `{system, process}`),
-		entry(http.MethodGet, "/api/pool/status", Viewer, s.poolStatus, "tells of the connections to the database", "", `{pool_min, pool_max, pool_size, pool_available, requests_waiting, utilization, slots_available, status}`),
-		entry(http.MethodGet, "/api/runtime/shard-info", Viewer, s.shardInfo, "tells in which of a number of shards an execution lives", "?execution_id&shard_count", `{execution_id, shard_count, shard_index, source, hash_function, seed, server_config}`),
+		entry(http.MethodGet, "/api/dashboard/stats", Viewer, s.stats, "counts executions, playbooks and workers", "", `{status, stats, total_playbooks, total_executions, active_executions, success_rate, recent_executions, …}`).within(Filtered),
+		entry(http.MethodGet, "/api/dashboard/widgets", Viewer, s.widgets, "the same as widgets to show", "", `{widgets}`).within(Filtered),
+		entry(http.MethodGet, "/api/status", Viewer, s.system, "tells how busy the machine and the process are", "", `{system, process}`).within(Everywhere),
+		entry(http.MethodGet, "/api/pool/status", Viewer, s.poolStatus, "tells of the connections to the database", "", `{pool_min, pool_max, pool_size, pool_available, requests_waiting, utilization, slots_available, status}`).within(Everywhere),
+		entry(http.MethodGet, "/api/runtime/shard-info", Viewer, s.shardInfo, "tells in which of a number of shards an execution lives", "?execution_id&shard_count", `{execution_id, shard_count, shard_index, source, hash_function, seed, server_config}`).within(Pathless),
 	}
 }
 
@@ -73,8 +74,33 @@ type statsAnswer struct {
 	Recent          []executionView `json:"recent_executions"`
 }
 
+// summaryRows bounds the executions a narrowed summary counts.
+const summaryRows = 1000
+
+// summary is the system as far as the caller may see it. Of a narrowed caller's
+// executions the latest are counted.
+func (s *Server) summary(ctx context.Context) (control.Summary, error) {
+	re := s.reach(ctx)
+	if re.everywhere {
+		return s.opt.Plane.Summary(ctx)
+	}
+	rows, err := s.visible(ctx, store.ExecutionFilter{Limit: summaryRows})
+	if err != nil {
+		return control.Summary{}, err
+	}
+	entries, err := s.opt.Plane.Entries(ctx, store.EntryFilter{Kind: "playbook"})
+	if err != nil {
+		return control.Summary{}, err
+	}
+	paths := map[string]bool{}
+	for _, e := range re.keep(entries) {
+		paths[e.Path] = true
+	}
+	return control.SummaryOf(rows, int64(len(paths)), len(rows) == summaryRows, s.opt.Clock()), nil
+}
+
 func (s *Server) stats(w http.ResponseWriter, r *http.Request) error {
-	sum, err := s.opt.Plane.Summary(r.Context())
+	sum, err := s.summary(r.Context())
 	if err != nil {
 		return err
 	}
@@ -101,7 +127,7 @@ type widget struct {
 }
 
 func (s *Server) widgets(w http.ResponseWriter, r *http.Request) error {
-	sum, err := s.opt.Plane.Summary(r.Context())
+	sum, err := s.summary(r.Context())
 	if err != nil {
 		return err
 	}

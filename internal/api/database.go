@@ -26,17 +26,17 @@ type Databases interface {
 
 func (s *Server) databaseRoutes() []route {
 	const differences = `differences: [{execution_id, seq, what, where, want, got, repairable}]`
-	verify := entry(http.MethodPost, "/api/db/verify", Operator, s.verifyDatabase, "holds the projections against the log", `{execution_id?}`,
-		`{clean, executions, by_status, events, commands, results, references, external, children, purged, busy, differences_total, `+differences+`, generated_at, duration_seconds}`)
-	rebuild := entry(http.MethodPost, "/api/db/rebuild", Operator, s.rebuildDatabase, "writes the projections anew from the log", `{dry_run?, all?, execution_id?}`,
-		`{dry_run, executions, rebuilt, unchanged, commands, busy, `+differences+`, left: […], left_total, generated_at, duration_seconds}`)
+	verify := entry(http.MethodPost, "/api/db/verify", Admin, s.verifyDatabase, "holds the projections against the log", `{execution_id?}`,
+		`{clean, executions, by_status, events, commands, results, references, external, children, purged, busy, differences_total, `+differences+`, generated_at, duration_seconds}`).within(Everywhere).noted(readsOnly)
+	rebuild := entry(http.MethodPost, "/api/db/rebuild", Admin, s.rebuildDatabase, "writes the projections anew from the log", `{dry_run?, all?, execution_id?}`,
+		`{dry_run, executions, rebuilt, unchanged, commands, busy, `+differences+`, left: […], left_total, generated_at, duration_seconds}`).within(Everywhere).noted("database.rebuilt")
 	verify.stream, rebuild.stream = true, true
 	return []route{
-		entry(http.MethodPost, "/api/db/init", Operator, s.initDatabase, "brings the schema up to date", "", `{status, message}`),
-		entry(http.MethodGet, "/api/db/validate", Viewer, s.validateDatabase, "tells whether all tables are there", "", `{status, message, valid, tables, missing}`),
+		entry(http.MethodPost, "/api/db/init", Admin, s.initDatabase, "brings the schema up to date", "", `{status, message}`).within(Everywhere).noted("database.migrated"),
+		entry(http.MethodGet, "/api/db/validate", Admin, s.validateDatabase, "tells whether all tables are there", "", `{status, message, valid, tables, missing}`).within(Everywhere),
 		verify, rebuild,
 		entry(http.MethodGet, "/api/runtime/sweeps", Viewer, s.sweeps, "tells what the sweeps see and would do now", "",
-			`{generated_at, mode, grace_seconds, pending: […], expired: […], stalled: [{execution_id, path, idle_seconds, nudges, verdict, cause}], counts}`),
+			`{generated_at, mode, grace_seconds, pending: […], expired: […], stalled: [{execution_id, path, idle_seconds, nudges, verdict, cause}], counts}`).within(Everywhere),
 	}
 }
 

@@ -90,7 +90,7 @@ func clientOf(t *testing.T, p api.Plane) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(s.Handler())
+	srv := httptest.NewServer(checked(t, s))
 	c, err := client.New(srv.URL)
 	if err != nil {
 		t.Fatal(err)

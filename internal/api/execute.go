@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -15,12 +16,12 @@ import (
 const maxBatchBody = 16 << 20
 
 func (s *Server) executeRoutes() []route {
-	batch := entry(http.MethodPost, "/api/execute/batch", Operator, s.executeBatch, "starts many executions", `{executions: [{…}]}`, `{count, started, duplicates, failed, results: [{index, status, execution_id?, commands_generated, error?, warnings?}]}`)
+	batch := entry(http.MethodPost, "/api/execute/batch", Operator, s.executeBatch, "starts many executions", `{executions: [{…}]}`, `{count, started, duplicates, failed, results: [{index, status, execution_id?, commands_generated, error?, warnings?}]}`).within(Permitted).noted(inLog)
 	batch.maxBody = maxBatchBody
 	return []route{
-		entry(http.MethodPost, "/api/execute", Operator, s.execute, "starts an execution", `{path | catalog_id, version?, payload?, parent_execution_id?, execution_pool?, trace?, dedup?: {key, window_secs?}, resource_kind?}; Idempotency-Key, traceparent`, `{execution_id, status, commands_generated, warnings?}`),
+		entry(http.MethodPost, "/api/execute", Operator, s.execute, "starts an execution", `{path | catalog_id, version?, payload?, parent_execution_id?, execution_pool?, trace?, dedup?: {key, window_secs?}, resource_kind?}; Idempotency-Key, traceparent`, `{execution_id, status, commands_generated, warnings?}`).within(Permitted).noted(inLog),
 		batch,
-		entry(http.MethodPost, "/api/executions/{id}/rerun", Operator, s.rerun, "runs an execution again, or the part of it from a step on", `{payload?, from_step?, version?, trace?, resource_kind?}`, `{execution_id, status, commands_generated, rerun_of, from_step?, warnings?}`),
+		entry(http.MethodPost, "/api/executions/{id}/rerun", Operator, s.rerun, "runs an execution again, or the part of it from a step on", `{payload?, from_step?, version?, trace?, resource_kind?}`, `{execution_id, status, commands_generated, rerun_of, from_step?, warnings?}`).within(ByExecution).noted(inLog),
 	}
 }
 
@@ -82,8 +83,10 @@ func checkKind(kind string) error {
 
 // request is what the control plane is asked for. trace is used when the body
 // has none of its own.
-func (b *executeBody) request(trace json.RawMessage) control.ExecuteRequest {
+func (b *executeBody) request(ctx context.Context, trace json.RawMessage) control.ExecuteRequest {
 	r := control.ExecuteRequest{
+		Actor:             actor(ctx),
+		Caller:            caller(ctx),
 		Path:              b.Path,
 		CatalogID:         b.CatalogID,
 		Version:           int(b.Version),
@@ -112,6 +115,18 @@ func (b *executeBody) missing(err error) error {
 	return renamed(err, "Playbook not found: %s version %d", b.Path, b.Version)
 }
 
+// permitStart refuses a start the caller may not ask for, of a playbook or as a
+// child of another execution.
+func (s *Server) permitStart(ctx context.Context, b *executeBody) error {
+	if err := s.permitEntry(ctx, control.EntryRef{CatalogID: b.CatalogID, Path: b.Path}, true); err != nil {
+		return b.missing(err)
+	}
+	if b.ParentID == 0 {
+		return nil
+	}
+	return s.permitExecution(ctx, b.ParentID)
+}
+
 type executeAnswer struct {
 	ExecutionID       event.StringID `json:"execution_id"`
 	Status            string         `json:"status"`
@@ -127,7 +142,10 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err := body.check(); err != nil {
 		return err
 	}
-	request := body.request(traceOf(r.Header))
+	if err := s.permitStart(r.Context(), &body); err != nil {
+		return err
+	}
+	request := body.request(r.Context(), traceOf(r.Header))
 	if keys := r.Header.Values("Idempotency-Key"); len(keys) > 0 && request.Dedup == nil {
 		if keys[0] == "" { // whoever sends it counts on not starting twice
 			return event.Errorf(event.Invalid, "Idempotency-Key: a key is needed")

@@ -10,19 +10,19 @@ import (
 )
 
 func (s *Server) executionRoutes() []route {
-	stream := entry(http.MethodGet, "/api/executions/{id}/stream", Viewer, s.stream, "streams the log of an execution as server-sent events", "?after, or Last-Event-ID", `text/event-stream`)
+	stream := entry(http.MethodGet, "/api/executions/{id}/stream", Viewer, s.stream, "streams the log of an execution as server-sent events", "?after, or Last-Event-ID", `text/event-stream`).within(ByExecution)
 	stream.stream = true
 	return []route{
-		entry(http.MethodGet, "/api/executions", Viewer, s.executions, "lists executions, newest first", "?status&path&path_prefix&catalog_id&parent_execution_id&pool&started_after&started_before&limit&before | offset | page&page_size", `[execution]`),
-		entry(http.MethodGet, "/api/executions/{id}", Viewer, s.execution, "shows one execution with the end of its log", "?include_events&page&page_size&since_event_id&event_type", `{…, workload, steps, events}`),
-		entry(http.MethodGet, "/api/executions/{id}/events", Viewer, s.executionEvents, "reads the log of an execution", "?after&limit | page&page_size&since_event_id&event_type", `{events, …}`),
-		entry(http.MethodGet, "/api/executions/{id}/status", Viewer, s.status, "tells how far an execution is", "", `{execution_id, status, current_step, is_cancelled, progress, …}`),
-		entry(http.MethodGet, "/api/executions/{id}/explain", Viewer, s.explain, "says how each step stands and why", "?step", `{execution_id, path, status, error?, steps}`),
-		entry(http.MethodGet, "/api/executions/{id}/cancellation-check", Worker, s.cancellation, "tells whether an execution was cancelled", "", `{execution_id, is_cancelled, …}`),
-		entry(http.MethodPost, "/api/executions/{id}/cancel", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
-		entry(http.MethodPost, "/api/executions/{id}/stop", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`),
-		entry(http.MethodPost, "/api/executions/{id}/finalize", Operator, s.finalize, "ends an execution by hand", `{status?, error?, reason?}`, `{execution_id, status, outcome, message}`),
-		entry(http.MethodPost, "/api/executions/cleanup", Operator, s.cleanup, "cancels open executions in which nothing happens", `{older_than_minutes?, dry_run?}`, `{cancelled_count, execution_ids, message}`),
+		entry(http.MethodGet, "/api/executions", Viewer, s.executions, "lists executions, newest first", "?status&path&path_prefix&catalog_id&parent_execution_id&pool&started_after&started_before&limit&before | offset | page&page_size", `[execution]`).within(Filtered),
+		entry(http.MethodGet, "/api/executions/{id}", Viewer, s.execution, "shows one execution with the end of its log", "?include_events&page&page_size&since_event_id&event_type", `{…, workload, steps, events}`).within(ByExecution),
+		entry(http.MethodGet, "/api/executions/{id}/events", Viewer, s.executionEvents, "reads the log of an execution", "?after&limit | page&page_size&since_event_id&event_type", `{events, …}`).within(ByExecution),
+		entry(http.MethodGet, "/api/executions/{id}/status", Viewer, s.status, "tells how far an execution is", "", `{execution_id, status, current_step, is_cancelled, progress, …}`).within(ByExecution),
+		entry(http.MethodGet, "/api/executions/{id}/explain", Viewer, s.explain, "says how each step stands and why", "?step", `{execution_id, path, status, error?, steps}`).within(ByExecution),
+		entry(http.MethodGet, "/api/executions/{id}/cancellation-check", Viewer, s.cancellation, "tells whether an execution was cancelled", "", `{execution_id, is_cancelled, …}`).within(ByExecution),
+		entry(http.MethodPost, "/api/executions/{id}/cancel", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`).within(ByExecution).noted(inLog),
+		entry(http.MethodPost, "/api/executions/{id}/stop", Operator, s.cancel, "cancels an execution", `{reason?, cascade?}`, `{execution_id, status, message, cancelled_executions}`).within(ByExecution).noted(inLog),
+		entry(http.MethodPost, "/api/executions/{id}/finalize", Operator, s.finalize, "ends an execution by hand", `{status?, error?, reason?}`, `{execution_id, status, outcome, message}`).within(ByExecution).noted(inLog),
+		entry(http.MethodPost, "/api/executions/cleanup", Operator, s.cleanup, "cancels open executions in which nothing happens", `{older_than_minutes?, dry_run?}`, `{cancelled_count, execution_ids, message}`).within(Everywhere).noted("executions.cleaned"),
 		stream,
 	}
 }

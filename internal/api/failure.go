@@ -2,15 +2,19 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/form"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/store"
 )
 
 // retryAfter is the pause, in seconds, asked of clients that should try again.
@@ -39,6 +43,8 @@ type failure struct {
 	ID       string            `json:"id,omitempty"` // finds the cause in the server's log
 	Problems playbook.Problems `json:"problems,omitempty"`
 	Misfits  form.Misfits      `json:"misfits,omitempty"` // where an answer does not fit its form
+
+	retry time.Duration // when to come back after too many failures
 }
 
 func (f *failure) Error() string { return f.Message }
@@ -69,11 +75,21 @@ func failureOf(err error) *failure {
 	if m, ok := errors.AsType[form.Misfits](err); ok {
 		f.Misfits = m
 	}
+	if e.Code == event.Limit && e.Reason == tooManyFailures {
+		f.Status, f.retry = http.StatusTooManyRequests, cmp.Or(e.RetryAfter, failurePause)
+	}
 	if f.Status == http.StatusInternalServerError {
 		f.ID = rand.Text()[:12]
 	}
 	return f
 }
+
+// tooManyFailures is why an address is not listened to for a while, and how
+// long it is asked to wait unless the error says.
+const (
+	tooManyFailures = "too_many_failures"
+	failurePause    = time.Minute
+)
 
 func internalFailure() *failure {
 	id := rand.Text()[:12]
@@ -90,6 +106,9 @@ func (f *failure) write(w http.ResponseWriter) {
 	if f.Status == http.StatusServiceUnavailable || f.Reason == "active_claim" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
+	if f.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(f.retry.Seconds()))))
+	}
 	buf := scratch()
 	defer done(buf)
 	enc := json.NewEncoder(buf)
@@ -103,7 +122,7 @@ func (f *failure) write(w http.ResponseWriter) {
 // renamed gives a NotFound error the words this route promises its clients;
 // other errors pass unchanged.
 func renamed(err error, format string, args ...any) error {
-	if err == nil || event.CodeOf(err) != event.NotFound {
+	if err == nil || event.CodeOf(err) != event.NotFound || errors.Is(err, store.ErrRemoved) {
 		return err
 	}
 	e := event.Errorf(event.NotFound, format, args...)

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/noetl/noetl-go/internal/auth"
 	"github.com/noetl/noetl-go/internal/event"
 )
 
@@ -22,10 +21,14 @@ import (
 type reply struct {
 	http.ResponseWriter
 	status int
+	closed func() bool // when set and true, a success must not leave; nil = never
 }
 
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
+		if status < http.StatusMultipleChoices && w.closed != nil && w.closed() {
+			panic("a route answered a narrowed caller without asking for its rights")
+		}
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -33,7 +36,7 @@ func (w *reply) WriteHeader(status int) {
 
 func (w *reply) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	return w.ResponseWriter.Write(b)
 }
@@ -41,19 +44,22 @@ func (w *reply) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// serve runs one route: role, body limit, deadline, error body, panic barrier.
+// serve runs one route: who calls, role and paths, body limit, deadline, error
+// body, panic barrier, and the record of what was done.
 func (s *Server) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(hw http.ResponseWriter, r *http.Request) {
 		w := &reply{ResponseWriter: hw}
 		began := s.opt.Clock()
+		p, r := s.pass(rt, traced(r))
+		w.Header().Set("X-Request-ID", p.requestID)
 		defer func() {
 			if v := recover(); v != nil {
 				s.recovered(w, r, v)
 			}
 			took := s.opt.Clock().Sub(began)
 			s.count(rt, w.status, took)
-			if s.opt.Logger.Enabled(r.Context(), slog.LevelDebug) {
-				s.opt.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "dur", took)
+			if !rt.quiet() && s.opt.Logger.Enabled(r.Context(), slog.LevelDebug) {
+				s.opt.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "dur", took, "request_id", p.requestID, "actor", p.who.ID)
 			}
 		}()
 		if !rt.stream {
@@ -62,16 +68,24 @@ func (s *Server) serve(rt route) http.Handler {
 			r = r.WithContext(ctx)
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, max(s.opt.MaxBody, rt.maxBody))
-		err := s.authorize(rt, r)
+		err := s.admit(rt, r)
+		r = r.WithContext(auth.With(r.Context(), p.who))
 		if err == nil {
 			err = wellFormed(r.URL.RawQuery)
 		}
 		if err == nil {
+			w.closed = s.unasked(rt, p)
+			stop := func() {}
+			if rt.stream {
+				r, stop = s.whileAllowed(r)
+			}
 			err = s.answer(rt, w, r)
+			stop()
 		}
 		if err != nil {
 			s.fail(w, r, err)
 		}
+		s.note(rt, r, w.status)
 	})
 }
 
@@ -94,28 +108,28 @@ func wellFormed(query string) error {
 	return nil
 }
 
-func (s *Server) authorize(rt route, r *http.Request) error {
-	if rt.Role == Internal {
-		return s.authorizeInternal(r)
-	}
-	if s.opt.Authorize == nil || rt.Role == "" || rt.Role == Anyone {
+// unasked tells whether a route forgot to ask what a narrowed caller may see.
+func (s *Server) unasked(rt route, p *passage) func() bool {
+	if !s.required() || rt.Scope != Permitted && rt.Scope != Filtered || !p.narrowed() {
 		return nil
 	}
-	return s.opt.Authorize(r, rt.Role)
+	return func() bool { return !p.permitted }
 }
 
-// authorizeInternal compares the bearer token with ours. Digests are compared,
-// so that the time it takes tells neither the content nor the length.
+// authorizeInternal tells whether a request may use what is internal: with the
+// internal token, or, where authentication is on, as an admin.
 func (s *Server) authorizeInternal(r *http.Request) error {
+	if who := passageOf(r.Context()).who; s.required() && who.May(auth.Admin) {
+		return nil
+	}
 	if s.opt.InternalToken == "" {
 		return &event.Error{
 			Code: event.Unavailable, Message: "internal routes are closed: this server has no internal token",
 			Remedy: "start it with NOETL_INTERNAL_API_TOKEN set and send the same value as a bearer token", Reason: "no_internal_token",
 		}
 	}
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(strings.TrimSpace(s.opt.InternalToken)))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+	if !s.hasInternalToken(r) {
+		passageOf(r.Context()).denied = true
 		return &event.Error{
 			Code: event.Forbidden, Message: "internal routes need the internal token",
 			Remedy: "send the header Authorization: Bearer <token>",
@@ -131,9 +145,12 @@ func (s *Server) fail(w *reply, r *http.Request, err error) {
 		if f.Status == http.StatusServiceUnavailable {
 			level = slog.LevelWarn // the caller will try again
 		}
-		s.opt.Logger.Log(r.Context(), level, "request not served", "method", r.Method, "path", r.URL.Path, "status", f.Status, "id", f.ID, "error", err)
+		s.opt.Logger.Log(r.Context(), level, "request not served", "execution_id", executionIn(r), "method", r.Method, "path", r.URL.Path, "status", f.Status, "id", f.ID, "request_id", passageOf(r.Context()).requestID, "error", err)
 	}
 	if w.status == 0 {
+		if f.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="noetl"`)
+		}
 		f.write(w)
 	}
 }
@@ -143,7 +160,7 @@ func (s *Server) recovered(w *reply, r *http.Request, v any) {
 		panic(v)
 	}
 	f := internalFailure()
-	s.opt.Logger.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "id", f.ID, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	s.opt.Logger.Error("handler panicked", "execution_id", executionIn(r), "method", r.Method, "path", r.URL.Path, "id", f.ID, "request_id", passageOf(r.Context()).requestID, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.status == 0 {
 		f.write(w)
 	}
@@ -159,7 +176,7 @@ func (s *Server) guarded(next http.Handler) (http.Handler, error) {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		secured(w.Header())
 		if !s.hostAllowed(r.Host) {
 			refusal("requests must not be addressed to " + r.Host).write(w)
 			return
@@ -171,8 +188,39 @@ func (s *Server) guarded(next http.Handler) (http.Handler, error) {
 			refusal("request from a page of another origin").write(w)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, unaliased(r))
 	}), nil
+}
+
+// secured sets what every answer tells browsers. Pages loosen the policy for
+// themselves; answers of the API are nothing a browser should run or frame.
+func secured(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+}
+
+// aliasPrefix is where clients of gateways expect the API.
+const aliasPrefix = "/noetl/"
+
+// unaliased is a request for the API under its own address.
+func unaliased(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.Path, aliasPrefix)
+	if !ok {
+		return r
+	}
+	u := *r.URL
+	u.Path = "/api/" + rest
+	if raw, ok := strings.CutPrefix(u.RawPath, aliasPrefix); ok {
+		u.RawPath = "/api/" + raw
+	} else {
+		u.RawPath = ""
+	}
+	own := *r
+	own.URL = &u
+	return &own
 }
 
 func refusal(message string) *failure {
@@ -199,13 +247,13 @@ func (s *Server) preflight(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Link, X-Next-Before, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "Link, X-Next-Before, Retry-After, X-Request-ID")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Last-Event-ID, Idempotency-Key, Traceparent, Tracestate, Baggage")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, X-Session-Token, X-Request-ID, Last-Event-ID, Idempotency-Key, Traceparent, Tracestate, Baggage")
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true

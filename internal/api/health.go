@@ -6,9 +6,9 @@ import (
 
 func (s *Server) healthRoutes() []route {
 	return []route{
-		entry(http.MethodGet, "/health", Anyone, s.live, "tells that the process answers", "", `{status}`),
-		entry(http.MethodGet, "/api/health", Anyone, s.health, "tells whether the dependencies answer; 503 when the database does not", "", `{status, database, nats, uptime_seconds, version}`),
-		entry(http.MethodGet, "/metrics", Anyone, s.scrape, "shows the metrics in the text format of Prometheus", "", "text"),
+		entry(http.MethodGet, "/health", Anyone, s.live, "tells that the process answers", "", `{status}`).within(Pathless),
+		entry(http.MethodGet, "/api/health", Anyone, s.health, "tells whether the dependencies answer; 503 when the database does not", "", `{status, database, nats, uptime_seconds, version}`).within(Pathless),
+		entry(http.MethodGet, "/metrics", s.metricsRole(), s.scrape, "shows the metrics in the text format of Prometheus", "", "text").within(Everywhere),
 	}
 }
 

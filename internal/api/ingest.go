@@ -12,8 +12,8 @@ import (
 
 func (s *Server) eventRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/events", Worker, s.event, "records one event", `{execution_id, step, event_type, payload?, meta?, worker_id?, event_id?, status?, created_at?, eager?}`, `{status, event_id, commands_generated, commands?}`),
-		entry(http.MethodPost, "/api/events/batch", Worker, s.events, "records events of one execution as a whole", `{execution_id, worker_id?, events, eager?}`, `{status, event_ids, commands_generated, commands?}`),
+		entry(http.MethodPost, "/api/events", Worker, s.event, "records one event", `{execution_id, step, event_type, payload?, meta?, worker_id?, event_id?, status?, created_at?, eager?}`, `{status, event_id, commands_generated, commands?}`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodPost, "/api/events/batch", Worker, s.events, "records events of one execution as a whole", `{execution_id, worker_id?, events, eager?}`, `{status, event_ids, commands_generated, commands?}`).within(Permitted).noted(ofWorkers),
 	}
 }
 
@@ -143,6 +143,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	// An empty report is fine whatever the id looks like: there is nothing to
 	// say about it. One that asks for commands still has to be looked at.
 	if len(body.Events) == 0 && body.Eager == 0 {
+		passageOf(r.Context()).permitted = true
 		writeBody(w, http.StatusOK, []byte(`{"status":"ok","event_ids":[],"commands_generated":0}`))
 		return nil
 	}
@@ -191,6 +192,9 @@ func (b *batchBody) report() (event.Report, error) {
 }
 
 func (s *Server) report(r *http.Request, rep event.Report) (event.ReportAnswer, error) {
+	if err := s.permitExecution(r.Context(), rep.ExecutionID); err != nil {
+		return event.ReportAnswer{}, err
+	}
 	a, err := s.opt.Plane.Report(r.Context(), rep)
 	return a, renamed(err, "Execution not found: %d", rep.ExecutionID)
 }

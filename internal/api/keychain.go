@@ -30,12 +30,12 @@ type Keychain interface {
 func (s *Server) keychainRoutes() []route {
 	const scope = "?execution_id=&scope_type="
 	return []route{
-		entry(http.MethodPost, "/api/secrets/resolve", Worker, s.resolveSecrets, "gives the worker that holds a command the secrets it names, sealed for its registered key", `{execution_id, event_id, worker_id, attempt, aliases}`, `{sealed: {alg, v, eph_pub, ciphertext}}`),
-		entry(http.MethodGet, "/api/credentials/{identifier}/sealed", Worker, s.sealedCredential, "gives a worker of an execution one secret, sealed for its registered key", "?worker_id=&execution_id=", `{alg, v, eph_pub, ciphertext}`),
-		entry(http.MethodGet, "/api/keychain/catalog/{catalog_id}", Viewer, s.keptValues, "lists what is kept for a playbook, without values", "", `{catalog_id, entries: [{cache_key, keychain_name, scope_type, expires_at, expired, …}], count}`),
-		entry(http.MethodGet, "/api/keychain/{catalog_id}/{name}", Worker, s.keptValue, "returns a kept value, only to the internal token", scope, `{status: found|expired|not_found, data?, token_data?, credential_type?, expires_at?, ttl_seconds?, auto_renew?, access_count?}`),
-		entry(http.MethodPost, "/api/keychain/{catalog_id}/{name}", Internal, s.keepValue, "keeps a value for a playbook", `{data | token_data, scope_type?, execution_id?, expires_at?, expires_in? | ttl_seconds?, credential_type?, auto_renew?, renew_config?}`, `{status, cache_key, expires_at}`),
-		entry(http.MethodDelete, "/api/keychain/{catalog_id}/{name}", Internal, s.dropValue, "forgets a kept value", scope, `{status: deleted|not_found, cache_key}`),
+		entry(http.MethodPost, "/api/secrets/resolve", Worker, s.resolveSecrets, "gives the worker that holds a command the secrets it names, sealed for its registered key", `{execution_id, event_id, worker_id, attempt, aliases}`, `{sealed: {alg, v, eph_pub, ciphertext}}`).within(Permitted).noted(ofWorkers),
+		entry(http.MethodGet, "/api/credentials/{identifier}/sealed", Worker, s.sealedCredential, "gives a worker of an execution one secret, sealed for its registered key", "?worker_id=&execution_id=", `{alg, v, eph_pub, ciphertext}`).within(Permitted),
+		entry(http.MethodGet, "/api/keychain/catalog/{catalog_id}", Viewer, s.keptValues, "lists what is kept for a playbook, without values", "", `{catalog_id, entries: [{cache_key, keychain_name, scope_type, expires_at, expired, …}], count}`).within(Permitted),
+		entry(http.MethodGet, "/api/keychain/{catalog_id}/{name}", Worker, s.keptValue, "returns a kept value, only to the internal token", scope, `{status: found|expired|not_found, data?, token_data?, credential_type?, expires_at?, ttl_seconds?, auto_renew?, access_count?}`).within(Permitted),
+		entry(http.MethodPost, "/api/keychain/{catalog_id}/{name}", Internal, s.keepValue, "keeps a value for a playbook", `{data | token_data, scope_type?, execution_id?, expires_at?, expires_in? | ttl_seconds?, credential_type?, auto_renew?, renew_config?}`, `{status, cache_key, expires_at}`).within(Everywhere).noted("keychain.stored"),
+		entry(http.MethodDelete, "/api/keychain/{catalog_id}/{name}", Internal, s.dropValue, "forgets a kept value", scope, `{status: deleted|not_found, cache_key}`).within(Everywhere).noted("keychain.deleted"),
 	}
 }
 
@@ -61,6 +61,9 @@ func (s *Server) resolveSecrets(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, false); err != nil {
 		return err
 	}
+	if err := s.permitExecution(r.Context(), body.ExecutionID); err != nil {
+		return err
+	}
 	a, err := k.SealSecrets(r.Context(), body)
 	if err != nil {
 		return err
@@ -80,6 +83,9 @@ func (s *Server) sealedCredential(w http.ResponseWriter, r *http.Request) error 
 		return q.err
 	case worker == "" || execution == 0:
 		return event.Errorf(event.BadRequest, "worker_id and execution_id are required: a secret is given to a worker of an execution")
+	}
+	if err := s.permitExecution(r.Context(), execution); err != nil {
+		return err
 	}
 	a, err := k.SealedCredential(r.Context(), r.PathValue("identifier"), worker, execution)
 	if err != nil {
@@ -109,6 +115,9 @@ func (s *Server) keptValue(w http.ResponseWriter, r *http.Request) error {
 	}
 	k, err := s.kept(r)
 	if err != nil {
+		return err
+	}
+	if err := s.permitEntry(r.Context(), control.EntryRef{CatalogID: k.CatalogID}, false); err != nil {
 		return err
 	}
 	if s.authorizeInternal(r) != nil {
@@ -250,6 +259,9 @@ func (s *Server) keptValues(w http.ResponseWriter, r *http.Request) error {
 	}
 	catalog, err := pathID(r, "catalog_id")
 	if err != nil {
+		return err
+	}
+	if err := s.permitEntry(r.Context(), control.EntryRef{CatalogID: catalog}, false); err != nil {
 		return err
 	}
 	rows, err := desk.KeptValues(r.Context(), catalog)

@@ -24,7 +24,7 @@ func (s *Server) executions(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, err := s.opt.Plane.Executions(r.Context(), f)
+	rows, err := s.visible(r.Context(), f)
 	if err != nil {
 		return err
 	}

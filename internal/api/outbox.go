@@ -27,18 +27,18 @@ type Outboxes interface {
 const maxProjection = 32 << 20
 
 func (s *Server) outboxRoutes() []route {
-	project := entry(http.MethodPost, "/api/internal/events/project", Internal, s.project, "takes events of the stream into the logs of their executions", `{events}`, `{projected, duplicates, rejected?}`)
-	materialize := entry(http.MethodPost, "/api/internal/events/materialize", Internal, s.materialize, "records events of any executions", `[{execution_id, step, event_type, event_id?, payload?, …}]`, `{materialized, duplicates, rejected?}`)
+	project := entry(http.MethodPost, "/api/internal/events/project", Internal, s.project, "takes events of the stream into the logs of their executions", `{events}`, `{projected, duplicates, rejected?}`).within(Everywhere).noted(ofWorkers)
+	materialize := entry(http.MethodPost, "/api/internal/events/materialize", Internal, s.materialize, "records events of any executions", `[{execution_id, step, event_type, event_id?, payload?, …}]`, `{materialized, duplicates, rejected?}`).within(Everywhere).noted(ofWorkers)
 	project.maxBody, materialize.maxBody = maxProjection, maxProjection
 	return []route{
-		entry(http.MethodPost, "/api/internal/outbox/claim", Internal, s.claimOutbox, "hands events to a publisher, each execution's in order", `{limit?}`, `{rows, claimed, fencing_token}`),
-		entry(http.MethodPost, "/api/internal/outbox/mark-published", Internal, s.markPublished, "ends outbox rows", `{outbox_ids, fencing_token?}`, `{marked}`),
-		entry(http.MethodPost, "/api/internal/outbox/mark-failed", Internal, s.markFailed, "makes an outbox row wait", `{outbox_id, error, attempts?, max_delay_seconds?, fencing_token?}`, `{marked, available_at_in}`),
-		entry(http.MethodGet, "/api/internal/outbox/pending-count", Internal, s.pendingCount, "counts outbox rows that could be claimed", "", `{pending}`),
+		entry(http.MethodPost, "/api/internal/outbox/claim", Internal, s.claimOutbox, "hands events to a publisher, each execution's in order", `{limit?}`, `{rows, claimed, fencing_token}`).within(Everywhere).noted(ofWorkers),
+		entry(http.MethodPost, "/api/internal/outbox/mark-published", Internal, s.markPublished, "ends outbox rows", `{outbox_ids, fencing_token?}`, `{marked}`).within(Everywhere).noted(ofWorkers),
+		entry(http.MethodPost, "/api/internal/outbox/mark-failed", Internal, s.markFailed, "makes an outbox row wait", `{outbox_id, error, attempts?, max_delay_seconds?, fencing_token?}`, `{marked, available_at_in}`).within(Everywhere).noted(ofWorkers),
+		entry(http.MethodGet, "/api/internal/outbox/pending-count", Internal, s.pendingCount, "counts outbox rows that could be claimed", "", `{pending}`).within(Everywhere),
 		project,
 		materialize,
-		entry(http.MethodPost, "/api/internal/projection/advance", Internal, s.advance, "decides again on executions", `{execution_ids}`, `{advanced, failed}`),
-		entry(http.MethodPost, "/api/internal/cleanup/purge", Internal, s.purge, "removes what has served its time", `{command_retention_days?, runtime_stale_minutes?, event_retention_days?}`, `{commands_purged, runtime_purged, events_purged, outbox_purged, claims_purged}`),
+		entry(http.MethodPost, "/api/internal/projection/advance", Internal, s.advance, "decides again on executions", `{execution_ids}`, `{advanced, failed}`).within(Everywhere).noted(ofWorkers),
+		entry(http.MethodPost, "/api/internal/cleanup/purge", Internal, s.purge, "removes what has served its time", `{command_retention_days?, runtime_stale_minutes?, event_retention_days?}`, `{commands_purged, runtime_purged, events_purged, outbox_purged, claims_purged, executions_purged, event_partitions_dropped}`).within(Everywhere).noted("database.purged"),
 	}
 }
 

@@ -128,7 +128,7 @@ func publishing(t *testing.T) (*httptest.Server, *control.Plane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(s.Handler())
+	srv := httptest.NewServer(checked(t, s))
 	t.Cleanup(func() {
 		srv.Close()
 		stop()

@@ -15,7 +15,7 @@ import (
 
 func (s *Server) logRoutes() []route {
 	logs := entry(http.MethodGet, "/api/executions/{id}/logs", Viewer, s.output, "shows what the tools of an execution print; with follow=true or as server-sent events, as they print it",
-		"?step&after&follow, or Last-Event-ID; Accept: application/json, text/plain or text/event-stream", `{execution_id, chunks: [{seq, time, step, command_id, attempt, text, dropped?, end?, archived?}], truncated, after}`)
+		"?step&after&follow, or Last-Event-ID; Accept: application/json, text/plain or text/event-stream", `{execution_id, chunks: [{seq, time, step, command_id, attempt, text, dropped?, end?, archived?}], truncated, after}`).within(ByExecution)
 	logs.stream = true
 	return []route{logs}
 }

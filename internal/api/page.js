@@ -11,8 +11,53 @@ let chosen = null, stream = null;
 
 async function get(path) {
   const r = await fetch(path);
+  if (r.status === 401) signIn();
   if (!r.ok) throw new Error((await r.json()).error || r.statusText);
   return r.json();
+}
+
+// signIn asks for a token. It is exchanged for a session that lives in a cookie
+// no script can read; the token itself is kept nowhere.
+async function signIn() {
+  if ($("signin").open) return;
+  $("who").hidden = true;
+  $("signin").showModal();
+  $("refused").textContent = location.hash === "#sign-in-failed" ? "The sign-in failed." : "";
+  const how = await fetch("/api/auth/methods").then((r) => r.json()).catch(() => ({}));
+  $("oidc").hidden = !how.oidc;
+}
+
+async function sendToken(e) {
+  e.preventDefault();
+  const token = $("token").value.trim();
+  $("token").value = "";
+  try {
+    const r = await fetch("/api/auth/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token, cookie: true }) });
+    const a = await r.json();
+    if (a.status !== "success") throw new Error(a.data?.message || a.error || r.statusText);
+    $("signin").close();
+    whoAmI();
+    refresh();
+  } catch (err) { $("refused").textContent = err.message; }
+}
+
+async function signOut() {
+  await fetch("/api/auth/logout", { method: "POST" });
+  if (stream) stream.close();
+  $("list").replaceChildren();
+  $("detail").replaceChildren();
+  signIn();
+}
+
+// whoAmI shows the caller where there is one to show.
+async function whoAmI() {
+  const how = await fetch("/api/auth/methods").then((r) => r.json()).catch(() => ({}));
+  if (!how.required) return;
+  try {
+    const me = await get("/api/auth/me");
+    $("name").textContent = `${me.name || me.id} (${[...new Set(me.grants.map((g) => g.role + (g.prefix ? " of " + g.prefix : "")))].join(", ")})`;
+    $("who").hidden = false;
+  } catch { /* the sign-in is shown */ }
 }
 
 async function refresh() {
@@ -30,7 +75,7 @@ async function refresh() {
       return tr;
     }));
   } catch (err) {
-    $("health").textContent = "the server does not answer: " + err.message;
+    $("health").textContent = $("signin").open ? "sign in to see what runs" : "the server does not answer: " + err.message;
   }
 }
 
@@ -152,6 +197,10 @@ function logRow(e) {
     el("td", { className: e.status, textContent: e.status }));
 }
 
+$("token-form").addEventListener("submit", sendToken);
+$("signin").addEventListener("cancel", (e) => e.preventDefault());
+$("out").addEventListener("click", signOut);
+whoAmI();
 refresh();
-setInterval(refresh, 2000);
+setInterval(() => { if (!$("signin").open) refresh(); }, 2000);
 if (/^#\d+$/.test(location.hash)) choose(location.hash.slice(1));

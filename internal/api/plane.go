@@ -22,6 +22,7 @@ type Plane interface {
 	Pools
 	Outboxes
 	Databases
+	Retentions
 	Dashboards
 	// Health tells which dependencies answer.
 	Health(ctx context.Context) control.Health

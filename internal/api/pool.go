@@ -20,11 +20,11 @@ type Pools interface {
 
 func (s *Server) poolRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/worker/pool/register", Worker, s.enlist, "makes a worker known", `{name, kind?, uri?, status?, labels?, capabilities?, capacity?, runtime?, hostname?}`, `runtime`),
-		entry(http.MethodPost, "/api/worker/pool/heartbeat", Worker, s.pulse, "tells that a worker is alive and renews the leases of its commands", `{name, kind?, commands?, registration?}`, `{status, message, cancel?}`),
-		entry(http.MethodPost, "/api/worker/pool/deregister", Worker, s.leave, "forgets a worker that ends", `{name, kind?}`, `{status, message, name, deleted}`),
-		entry(http.MethodDelete, "/api/worker/pool/deregister", Worker, s.leave, "the same", `{name, kind?}`, `{status, message, name, deleted}`),
-		entry(http.MethodGet, "/api/worker/pools", Viewer, s.pools, "lists workers; silent ones are offline", "?kind&status&name", `[runtime]`),
+		entry(http.MethodPost, "/api/worker/pool/register", Worker, s.enlist, "makes a worker known", `{name, kind?, uri?, status?, labels?, capabilities?, capacity?, runtime?, hostname?}`, `runtime`).within(Pathless).noted(ofWorkers),
+		entry(http.MethodPost, "/api/worker/pool/heartbeat", Worker, s.pulse, "tells that a worker is alive and renews the leases of its commands", `{name, kind?, commands?, registration?}`, `{status, message, cancel?}`).within(Pathless).noted(ofWorkers),
+		entry(http.MethodPost, "/api/worker/pool/deregister", Worker, s.leave, "forgets a worker that ends", `{name, kind?}`, `{status, message, name, deleted}`).within(Pathless).noted(ofWorkers),
+		entry(http.MethodDelete, "/api/worker/pool/deregister", Worker, s.leave, "the same", `{name, kind?}`, `{status, message, name, deleted}`).within(Pathless).noted(ofWorkers),
+		entry(http.MethodGet, "/api/worker/pools", Viewer, s.pools, "lists workers; silent ones are offline", "?kind&status&name", `[runtime]`).within(Everywhere),
 	}
 }
 

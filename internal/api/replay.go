@@ -23,13 +23,16 @@ func (s *Server) replayRoutes() []route {
 		entry(http.MethodGet, "/api/replay/state", Viewer, s.replayState,
 			"folds the log of an execution, or a prefix of it, into a state with checksums",
 			"?execution_id&tenant_id&organization_id&as_of_event_id|as_of_position|as_of_time&projection&limit&only&resolve_payloads&snapshot",
-			`{tenant_id, organization_id, execution_id, projection, event_count, last_event_id?, last_event_type?, execution, stages, frames, commands, business_objects, loops, checksum, projection_checksums, replay_snapshot?, truncated?, next_after_event_id?, payload_resolution?, payload_resolution_summary?}`),
+			`{tenant_id, organization_id, execution_id, projection, event_count, last_event_id?, last_event_type?, execution, stages, frames, commands, business_objects, loops, checksum, projection_checksums, replay_snapshot?, truncated?, next_after_event_id?, payload_resolution?, payload_resolution_summary?}`).within(Permitted),
 	}
 }
 
 func (s *Server) replayState(w http.ResponseWriter, r *http.Request) error {
 	req, err := replayRequest(replayQuery{queryOf(r)})
 	if err != nil {
+		return err
+	}
+	if err := s.permitExecution(r.Context(), req.ExecutionID); err != nil {
 		return err
 	}
 	answer, err := s.opt.Plane.Replay(r.Context(), req)

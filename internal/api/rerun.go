@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
+	"github.com/noetl/noetl-go/internal/auth"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -36,7 +38,12 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request) error {
 	if err := checkKind(body.ResourceKind); err != nil {
 		return err
 	}
-	a, err := s.opt.Plane.Rerun(r.Context(), id, body.request(traceOf(r.Header)))
+	request := body.request(traceOf(r.Header))
+	request.Actor = actor(r.Context())
+	if err := s.permitRerun(r.Context(), id); err != nil {
+		return err
+	}
+	a, err := s.opt.Plane.Rerun(r.Context(), id, request)
 	if err != nil {
 		return err
 	}
@@ -44,6 +51,18 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request) error {
 		executeAnswer: executeAnswer{event.StringID(a.ExecutionID), a.Status, a.CommandsGenerated, a.Warnings},
 		RerunOf:       event.StringID(id), FromStep: body.FromStep,
 	})
+}
+
+// permitRerun keeps what runs the system to admins.
+func (s *Server) permitRerun(ctx context.Context, id event.ID) error {
+	if passageOf(ctx).who.May(auth.Admin) {
+		return nil
+	}
+	x, err := s.opt.Plane.Execution(ctx, id)
+	if err != nil {
+		return noExecution(err, id)
+	}
+	return s.permitChange(ctx, x.Path)
 }
 
 func (b *rerunBody) request(trace json.RawMessage) control.RerunRequest {

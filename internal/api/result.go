@@ -22,19 +22,19 @@ import (
 
 func (s *Server) resultRoutes() []route {
 	const stored = `{ref, store, scope, bytes, sha256, media_type?, expires_at}`
-	put := entry(http.MethodPut, "/api/result/{execution_id}", Worker, s.putResult, "puts a value aside that is too large for the log", `{name, data, scope?, source_step?, store?, ttl?}`, stored)
+	put := entry(http.MethodPut, "/api/result/{execution_id}", Worker, s.putResult, "puts a value aside that is too large for the log", `{name, data, scope?, source_step?, store?, ttl?}`, stored).within(ByExecution).noted(ofWorkers)
 	put.maxBody = maxResultBody
-	blob := entry(http.MethodPut, "/api/result/{execution_id}/blob", Worker, s.putBlob, "puts the body aside as it is, of any size", "?name, scope, ttl, store, source_step, media_type; bytes", stored)
+	blob := entry(http.MethodPut, "/api/result/{execution_id}/blob", Worker, s.putBlob, "puts the body aside as it is, of any size", "?name, scope, ttl, store, source_step, media_type; bytes", stored).within(ByExecution).noted(ofWorkers)
 	blob.maxBody, blob.stream = math.MaxInt64, true
-	get := entry(http.MethodGet, "/api/result/resolve", Viewer, s.result, "returns a value that was put aside, as it was put; ranges of bytes can be asked for", "?ref", `value`)
+	get := entry(http.MethodGet, "/api/result/resolve", Viewer, s.result, "returns a value that was put aside, as it was put; ranges of bytes can be asked for", "?ref", `value`).within(Permitted)
 	get.stream = true
-	collect := entry(http.MethodPost, "/api/internal/results/collect", Internal, s.collectResults, "removes values whose time to be kept is over", "?dry_run", collectAnswer)
+	collect := entry(http.MethodPost, "/api/internal/results/collect", Internal, s.collectResults, "removes values whose time to be kept is over", "?dry_run", collectAnswer).within(Everywhere).noted("results.collected")
 	collect.stream = true
 	return []route{
 		get, put, blob,
-		entry(http.MethodGet, "/api/result/{execution_id}/list", Viewer, s.listResults, "lists the values of an execution that were put aside", "?after, limit", `{results: [{ref, name, source_step?, store, scope, bytes, sha256, media_type?, created_at, expires_at}], next?}`),
-		entry(http.MethodDelete, "/api/result/{execution_id}", Operator, s.removeResults, "removes the values of an execution that were put aside", "?scope", `{removed}`),
-		entry(http.MethodGet, "/api/internal/results/collect", Internal, s.collectableResults, "tells which values would be removed because their time is over", "", collectAnswer),
+		entry(http.MethodGet, "/api/result/{execution_id}/list", Viewer, s.listResults, "lists the values of an execution that were put aside", "?after, limit", `{results: [{ref, name, source_step?, store, scope, bytes, sha256, media_type?, created_at, expires_at}], next?}`).within(ByExecution),
+		entry(http.MethodDelete, "/api/result/{execution_id}", Operator, s.removeResults, "removes the values of an execution that were put aside", "?scope", `{removed}`).within(ByExecution).noted("results.removed"),
+		entry(http.MethodGet, "/api/internal/results/collect", Internal, s.collectableResults, "tells which values would be removed because their time is over", "", collectAnswer).within(Everywhere),
 		collect,
 	}
 }
@@ -183,8 +183,12 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
 		return event.Errorf(event.BadRequest, "ref is missing: which result?")
 	}
 	plain, _, _ := strings.Cut(ref, "#")
-	if _, err := event.ParseResultRef(plain); err != nil {
+	of, err := event.ParseResultRef(plain)
+	if err != nil {
 		return unreadableRef(err)
+	}
+	if err := s.permitExecution(r.Context(), of.Execution); err != nil {
+		return resultGone(err)
 	}
 	first := int64(0)
 	if r.Header.Get("Range") != "" {

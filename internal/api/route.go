@@ -26,6 +26,8 @@ type Route struct {
 	Method  string
 	Pattern string // in the syntax of http.ServeMux
 	Role    Role
+	Scope   Scope  // how it concerns the paths of playbooks
+	Noted   string // what is written down about it: the type of an action, or why there is none
 	Summary string
 	// Request and Answer sketch the JSON bodies; "" means none.
 	Request string
@@ -54,15 +56,16 @@ func (s *Server) Routes() []Route {
 
 func (s *Server) routes() []route {
 	return slices.Concat(
-		s.healthRoutes(), s.catalogRoutes(), s.executeRoutes(), s.eventRoutes(), s.commandRoutes(), s.resultRoutes(),
+		s.healthRoutes(), s.docsRoutes(), s.catalogRoutes(), s.executeRoutes(), s.eventRoutes(), s.commandRoutes(), s.resultRoutes(),
 		shown(s.executionRoutes()), shown(s.replayRoutes()), s.variableRoutes(), s.poolRoutes(), s.callbackRoutes(), shown(s.signalRoutes()), shown(s.logRoutes()), s.outboxRoutes(),
-		s.databaseRoutes(), shown(s.dashboardRoutes()), s.credentialRoutes(), s.keychainRoutes(),
+		s.databaseRoutes(), s.retentionRoutes(), shown(s.dashboardRoutes()), s.credentialRoutes(), s.keychainRoutes(),
+		s.tokenRoutes(), s.scheduleRoutes(), s.authRoutes(), s.consoleRoutes(),
 	)
 }
 
 // entry is a route with the usual limits.
 func entry(method, pattern string, role Role, h handler, summary, request, answer string) route {
-	return route{Route: Route{method, pattern, role, summary, request, answer}, handle: h}
+	return route{Route: Route{Method: method, Pattern: pattern, Role: role, Summary: summary, Request: request, Answer: answer}, handle: h}
 }
 
 // unrouted answers what no pattern matched: the page outside /api, and inside
@@ -71,6 +74,7 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request) error {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if p := r.URL.Path; read && p != "/api" && !strings.HasPrefix(p, "/api/") {
 		if s.opt.Page != nil {
+			w.Header().Set("Content-Security-Policy", pagePolicy)
 			s.opt.Page.ServeHTTP(w, r)
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -48,7 +49,18 @@ type Options struct {
 	// AllowedOrigins are the browser origins (scheme://host[:port]) that may
 	// call the API from their pages. Empty means none but our own.
 	AllowedOrigins []string
-	// Authorize decides whether a request may act in the role its route needs,
+	// Access tells who calls and keeps the record of what they do; nil lets
+	// everybody do everything.
+	Access Access
+	// TrustedProxies may say for whom they call (X-Forwarded-For, -Proto).
+	TrustedProxies []netip.Prefix
+	// BrowserLogin offers people to sign in at the issuer.
+	BrowserLogin bool
+	// OpenMetrics shows the metrics without a token.
+	OpenMetrics bool
+	// Console runs SQL for admins; nil keeps it closed.
+	Console Console
+	// Authorize decides, where authentication is off, whether a request may act in the role its route needs,
 	// answering with an Unauthorized or Forbidden error; nil allows everything.
 	Authorize func(r *http.Request, need Role) error
 	// InternalToken is what callers of the internal routes must present; without
@@ -73,6 +85,8 @@ type Options struct {
 	Clock func() time.Time
 	// Secrets keeps credentials; without it their routes are closed.
 	Secrets Secrets
+	// Schedules keeps what is started by itself; without it its routes are closed.
+	Schedules Schedules
 	// Keychain gives secrets to workers; without it its routes are closed.
 	Keychain Keychain
 }
@@ -109,6 +123,7 @@ type Server struct {
 	began    time.Time
 	machine  *obs.Machine
 	requests obs.Requests
+	docs     docs
 
 	stopOnce sync.Once
 	stopping chan struct{} // closed when streams must end

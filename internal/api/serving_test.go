@@ -25,7 +25,7 @@ func serve(t *testing.T, co control.Options, ao api.Options) (*httptest.Server, 
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- plane.Run(ctx) }()
-	srv := httptest.NewServer(s.Handler())
+	srv := httptest.NewServer(checked(t, s))
 	t.Cleanup(func() {
 		srv.Close()
 		stop()

@@ -36,6 +36,7 @@ func (s *Server) removeEntries(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, false); err != nil {
 		return err
 	}
+	concerning(r.Context(), body.Path)
 	list, err := s.opt.Plane.RemoveEntries(r.Context(), body.Path, int(body.Version))
 	if err != nil {
 		return err
@@ -51,6 +52,7 @@ func (s *Server) restoreEntries(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, false); err != nil {
 		return err
 	}
+	concerning(r.Context(), body.Path)
 	list, err := s.opt.Plane.RestoreEntries(r.Context(), body.Path, int(body.Version))
 	if err != nil {
 		return err
@@ -86,6 +88,9 @@ func (s *Server) versions(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	case path == "":
 		return event.Errorf(event.Invalid, "path: which resource?")
+	}
+	if err := s.permit(r.Context(), path); err != nil {
+		return err
 	}
 	list, err := s.opt.Plane.Entries(r.Context(), store.EntryFilter{Path: path, Archived: archived})
 	if err != nil {

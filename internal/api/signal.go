@@ -11,8 +11,8 @@ import (
 
 func (s *Server) signalRoutes() []route {
 	return []route{
-		entry(http.MethodPost, "/api/executions/{id}/signals/{name}", Operator, s.signal, "sends a signal to an execution: whatever waits for it goes on", `{data?, step?, index?, sender?, event_id?}; Idempotency-Key`, `{status: delivered | buffered | duplicate, woken, event_id}`),
-		entry(http.MethodGet, "/api/executions/{id}/waits", Viewer, s.waits, "lists what an execution waits for that comes from outside", "", `{execution_id, waits: [{step, command_id, for, signal?, message?, form?, approval?, index?, since, until?}]}`),
+		entry(http.MethodPost, "/api/executions/{id}/signals/{name}", Operator, s.signal, "sends a signal to an execution: whatever waits for it goes on", `{data?, step?, index?, sender?, event_id?}; Idempotency-Key`, `{status: delivered | buffered | duplicate, woken, event_id}`).within(ByExecution).noted(inLog),
+		entry(http.MethodGet, "/api/executions/{id}/waits", Viewer, s.waits, "lists what an execution waits for that comes from outside", "", `{execution_id, waits: [{step, command_id, for, signal?, message?, form?, approval?, index?, since, until?}]}`).within(ByExecution),
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, true); err != nil {
 		return err
 	}
-	request := control.SignalRequest{EventID: body.EventID, SentSignal: event.SentSignal{
+	request := control.SignalRequest{EventID: body.EventID, Actor: actor(r.Context()), SentSignal: event.SentSignal{
 		Name: r.PathValue("name"), Data: body.Data, Step: body.Step, Index: body.Index, By: cmp.Or(body.Sender, body.By),
 	}}
 	if keys := r.Header.Values("Idempotency-Key"); len(keys) > 0 {

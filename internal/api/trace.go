@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 // maxTraceHeader bounds what is kept of tracestate and baggage, because it goes
@@ -32,6 +34,15 @@ func traceOf(h http.Header) json.RawMessage {
 		return nil
 	}
 	return raw
+}
+
+// traced lets what is logged about a request say which trace it belongs to.
+func traced(r *http.Request) *http.Request {
+	if r.Header.Get("Traceparent") == "" {
+		return r
+	}
+	about := &obs.About{Trace: traceOf(r.Header)}
+	return r.WithContext(about.With(r.Context()))
 }
 
 // joined is a list header, whose parts may come in several lines.

@@ -41,6 +41,9 @@ func (s *Server) uiSchema(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.permit(r.Context(), path); err != nil {
+		return err
+	}
 	e, err := s.opt.Plane.Entry(r.Context(), control.EntryRef{Path: path, Version: version})
 	if err != nil {
 		return entryBody{Path: path}.missing(err)

@@ -24,11 +24,11 @@ type Variables interface {
 
 func (s *Server) variableRoutes() []route {
 	return []route{
-		entry(http.MethodGet, "/api/vars/{execution_id}", Viewer, s.variables, "lists the variables kept beside an execution", "?format=list|map", `[variable] | {execution_id, variables, count}`),
-		entry(http.MethodPost, "/api/vars/{execution_id}", Worker, s.setVariables, "stores variables; those that exist are replaced", `{variables: [{var_name, var_value, var_type?, source_step?}] | {name: value}, var_type?, source_step?} | {name: value}`, `{execution_id, variables_set, var_names, status}`),
-		entry(http.MethodDelete, "/api/vars/{execution_id}", Operator, s.deleteVariables, "removes all variables of an execution", "", `{execution_id, variables_deleted, status}`),
-		entry(http.MethodGet, "/api/vars/{execution_id}/{name}", Viewer, s.variable, "returns one variable and counts the access", "", `variable`),
-		entry(http.MethodDelete, "/api/vars/{execution_id}/{name}", Operator, s.deleteVariable, "removes one variable", "", `{execution_id, var_name, status}`),
+		entry(http.MethodGet, "/api/vars/{execution_id}", Viewer, s.variables, "lists the variables kept beside an execution", "?format=list|map", `[variable] | {execution_id, variables, count}`).within(ByExecution),
+		entry(http.MethodPost, "/api/vars/{execution_id}", Worker, s.setVariables, "stores variables; those that exist are replaced", `{variables: [{var_name, var_value, var_type?, source_step?}] | {name: value}, var_type?, source_step?} | {name: value}`, `{execution_id, variables_set, var_names, status}`).within(ByExecution).noted(ofWorkers),
+		entry(http.MethodDelete, "/api/vars/{execution_id}", Operator, s.deleteVariables, "removes all variables of an execution", "", `{execution_id, variables_deleted, status}`).within(ByExecution).noted("variables.deleted"),
+		entry(http.MethodGet, "/api/vars/{execution_id}/{name}", Viewer, s.variable, "returns one variable and counts the access", "", `variable`).within(ByExecution),
+		entry(http.MethodDelete, "/api/vars/{execution_id}/{name}", Operator, s.deleteVariable, "removes one variable", "", `{execution_id, var_name, status}`).within(ByExecution).noted("variables.deleted"),
 	}
 }
 

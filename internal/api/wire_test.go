@@ -29,7 +29,7 @@ func newServer(t *testing.T, p *apitest.Plane, change func(*api.Options)) *httpt
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(s.Handler())
+	srv := httptest.NewServer(checked(t, s))
 	t.Cleanup(srv.Close)
 	return srv
 }

@@ -30,7 +30,8 @@ var may = map[string][]string{
 	// What a workflow is and does: no I/O.
 	"internal/event":    {},
 	"internal/jinja":    {},
-	"internal/playbook": {"internal/jinja", "internal/tool/schema"},
+	"internal/playbook": {"internal/event", "internal/jinja", "internal/schedule", "internal/tool/schema"},
+	"internal/schedule": {"internal/event"},
 	"internal/scope":    {"internal/jinja"},
 	"internal/engine":   {"internal/event", "internal/jinja", "internal/playbook", "internal/scope"},
 	"internal/replay":   {"internal/event"},
@@ -76,13 +77,15 @@ var may = map[string][]string{
 	"internal/auth":            {"internal/event", "internal/obs", "internal/store"},
 	"internal/result":          {"internal/event", "internal/scope", "internal/store"},
 	"internal/result/*":        {"internal/event", "internal/result"},
-	"internal/source":          {"internal/control", "internal/event", "internal/store"},
+	"internal/source/schedule": {"internal/event", "internal/obs", "internal/schedule", "internal/store"},
 	"internal/api": {
 		"internal/api/openapi", "internal/auth", "internal/bus", "internal/control", "internal/engine", "internal/event", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
-		"internal/redact", "internal/replay", "internal/result", "internal/secret", "internal/secret/*", "internal/store", "web",
+		"internal/redact", "internal/replay", "internal/result", "internal/secret", "internal/secret/*", "internal/source/schedule", "internal/store", "web",
 	},
 	"internal/api/openapi": {},
 	"internal/api/apitest": {"internal/api", "internal/control", "internal/engine", "internal/event", "internal/store"},
+
+	"internal/doctor": {"client", "internal/bus", "internal/event", "internal/obs", "internal/store"},
 
 	// The worker's side.
 	"internal/pipeline": {"internal/event", "internal/jinja", "internal/obs", "internal/playbook", "internal/redact", "internal/scope", "internal/tool"},
@@ -91,12 +94,12 @@ var may = map[string][]string{
 	// Putting a process together, and what a person types.
 	"internal/node": {
 		"client", "internal/api", "internal/auth", "internal/bus", "internal/bus/*", "internal/control", "internal/event", "internal/failpoint",
-		"internal/egress", "internal/obs", "internal/pipeline", "internal/result", "internal/result/*", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/source",
+		"internal/doctor", "internal/egress", "internal/obs", "internal/pipeline", "internal/result", "internal/result/*", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/source/*",
 		"internal/store", "internal/store/*", "internal/tool", "internal/tool/*", "internal/worker", "web",
 	},
 	"internal/cli": {
 		"client", "internal/control", "internal/event", "internal/failpoint", "internal/jinja", "internal/node", "internal/obs", "internal/obs/otlp", "internal/playbook",
-		"internal/replay", "internal/scope", "internal/snowflake",
+		"internal/doctor", "internal/replay", "internal/scope", "internal/snowflake",
 	},
 
 	// Tests and measurements.
@@ -123,7 +126,7 @@ var testOnly = []string{
 // it, save the modules in pureModules.
 var (
 	pure = []string{
-		"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/engine", "internal/replay",
+		"internal/event", "internal/jinja", "internal/playbook", "internal/scope", "internal/engine", "internal/replay", "internal/schedule",
 		"internal/tool/schema",
 	}
 	pureStd = []string{
@@ -133,6 +136,7 @@ var (
 	}
 	pureModules = map[string][]string{
 		"internal/playbook": {"go.yaml.in/yaml/v4"},
+		"internal/schedule": {"github.com/netresearch/go-cron"},
 	}
 )
 

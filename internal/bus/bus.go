@@ -48,6 +48,18 @@ type Health struct {
 // Checked is a subscription that can lose its place, and tells so.
 type Checked interface{ Health() Health }
 
+// Lag is how many notifications wait at the broker for a consumer.
+type Lag struct {
+	Stream, Consumer string
+	Waiting          int64
+}
+
+// Lagging is a bus whose broker keeps notifications for consumers.
+type Lagging interface {
+	// Lags looks at the consumers of commands, at most limit of them.
+	Lags(ctx context.Context, limit int) ([]Lag, error)
+}
+
 // Delivery is a notification that waits to be settled exactly once.
 type Delivery interface {
 	Notification() event.Notification

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -169,7 +167,7 @@ type credentialListCommand struct {
 	serverFlags
 	Type  string `help:"Only credentials of this type." placeholder:"TYPE"`
 	Query string `short:"q" help:"Only those with this text in their name or description." placeholder:"TEXT"`
-	JSON  bool   `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run prints a table, newest first.
@@ -182,24 +180,25 @@ func (c *credentialListCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, found)
-	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tTYPE\tTAGS\tUPDATED\tDESCRIPTION")
+	return c.list(env, found, credentialTable(env, found))
+}
+
+func credentialTable(env *Env, found []client.Credential) *table {
+	t := newTable("NAME", "TYPE", "TAGS", "UPDATED", "DESCRIPTION")
 	for _, e := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, e.Type, strings.Join(e.Tags, ","), e.UpdatedAt.Local().Format(time.DateTime), oneLine(e.Description, 60))
+		t.add(e.Name, e.Name, e.Type, strings.Join(e.Tags, ","), env.moment(e.UpdatedAt), oneLine(e.Description, 60))
 	}
-	return w.Flush()
+	return t
 }
 
 type credentialGetCommand struct {
 	serverFlags
 	Name        string `arg:"" help:"Name or id."`
 	IncludeData bool   `help:"Show what is secret in it. Needs the internal token (NOETL_INTERNAL_API_TOKEN), and is written down at the server." default:"false" negatable:""`
+	outputFlags
 }
 
-// Run prints a credential as JSON.
+// Run prints a credential, as JSON unless told otherwise: it has no table.
 func (c *credentialGetCommand) Run(ctx context.Context, env *Env) error {
 	cl, err := c.internalClient()
 	if err != nil {
@@ -209,12 +208,13 @@ func (c *credentialGetCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(env, found)
+	return c.object(env, found, found.Name, func() error { return printJSON(env, found) })
 }
 
 type credentialDeleteCommand struct {
 	serverFlags
 	Name string `arg:"" help:"Name or id."`
+	outputFlags
 }
 
 // Run removes a credential.
@@ -226,6 +226,5 @@ func (c *credentialDeleteCommand) Run(ctx context.Context, env *Env) error {
 	if err := cl.DeleteCredential(ctx, c.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stdout, "deleted credential %s\n", c.Name)
-	return nil
+	return c.done(env, "deleted", c.Name, "deleted credential "+c.Name)
 }

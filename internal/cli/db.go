@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,13 +30,13 @@ const proofTime = 6 * time.Hour
 type databaseFlags struct {
 	DataDir     string `help:"Directory of the embedded database." default:".noetl" env:"NOETL_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL instead of the embedded database." env:"NOETL_DATABASE_URL" placeholder:"URL"`
-	Server      string `name:"server-url" help:"Have this server do it with its own database." placeholder:"URL"`
-	JSON        bool   `short:"j" help:"Print JSON."`
+	serverFlags
+	outputFlags
 	shardFlags
 }
 
 func (f databaseFlags) client() (*client.Client, error) {
-	return client.New(f.Server, client.WithTimeout(proofTime))
+	return f.Connection.client(internalToken(), client.WithTimeout(proofTime))
 }
 
 // options are those of a server with the same settings.
@@ -70,11 +71,7 @@ func (c *dbVerifyCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = printJSON(env, r)
-	} else {
-		err = showVerified(env.Stdout, r)
-	}
+	err = c.report(env, r, differentExecutions(r.Differences), func() error { return showVerified(env, r) })
 	if err == nil && !r.Clean {
 		return exit(ExitFailed)
 	}
@@ -82,7 +79,7 @@ func (c *dbVerifyCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func (c *dbVerifyCommand) verify(ctx context.Context) (r control.VerifyReport, err error) {
-	if c.Server != "" {
+	if c.Connection.explicit() { // otherwise the database is opened here
 		cl, err := c.client()
 		if err != nil {
 			return r, err
@@ -115,11 +112,7 @@ func (c *dbRebuildCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = printJSON(env, r)
-	} else {
-		err = showRebuilt(env.Stdout, r)
-	}
+	err = c.report(env, r, differentExecutions(slices.Concat(r.Differences, r.Left)), func() error { return showRebuilt(env.Stdout, r) })
 	if err == nil && (r.LeftTotal > 0 || r.DryRun && r.Rebuilt > 0 && !c.All) {
 		return exit(ExitFailed)
 	}
@@ -127,7 +120,7 @@ func (c *dbRebuildCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func (c *dbRebuildCommand) rebuild(ctx context.Context) (r control.RebuildReport, err error) {
-	if c.Server != "" {
+	if c.Connection.explicit() { // otherwise the database is opened here
 		cl, err := c.client()
 		if err != nil {
 			return r, err
@@ -166,15 +159,14 @@ func (c *dbInitCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, map[string]string{"status": "ok", "message": message})
-	}
-	fmt.Fprintln(env.Stdout, message)
-	return nil
+	return c.object(env, map[string]string{"status": "ok", "message": message}, "ok", func() error {
+		_, err := fmt.Fprintln(env.Stdout, message)
+		return err
+	})
 }
 
 func (c *dbInitCommand) init(ctx context.Context) (string, error) {
-	if c.Server != "" {
+	if c.Connection.explicit() { // otherwise the database is opened here
 		cl, err := c.client()
 		if err != nil {
 			return "", err
@@ -205,14 +197,14 @@ func (c *dbValidateCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.JSON:
-		err = printJSON(env, state)
-	case state.Valid:
-		fmt.Fprintf(env.Stdout, "%s: %s\n", state.Message, strings.Join(state.Tables, ", "))
-	default:
-		fmt.Fprintf(env.Stdout, "%s\nBring the tables up to date with: noetl db init\n", state.Message)
-	}
+	err = c.report(env, state, state.Tables, func() error {
+		text := state.Message + ": " + strings.Join(state.Tables, ", ")
+		if !state.Valid {
+			text = state.Message + "\nBring the tables up to date with: noetl db init"
+		}
+		_, err := fmt.Fprintln(env.Stdout, text)
+		return err
+	})
 	if err == nil && !state.Valid {
 		return exit(ExitFailed)
 	}
@@ -220,7 +212,7 @@ func (c *dbValidateCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func (c *dbValidateCommand) validate(ctx context.Context) (client.DatabaseState, error) {
-	if c.Server != "" {
+	if c.Connection.explicit() { // otherwise the database is opened here
 		cl, err := c.client()
 		if err != nil {
 			return client.DatabaseState{}, err

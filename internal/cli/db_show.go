@@ -5,8 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/control"
@@ -14,9 +14,10 @@ import (
 )
 
 // showVerified prints the counts of a check and what it found first.
-func showVerified(out io.Writer, r control.VerifyReport) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	line := func(name string, n int64, note string) { fmt.Fprintf(w, "%s\t%d\t%s\n", name, n, note) }
+func showVerified(env *Env, r control.VerifyReport) error {
+	t, out := newTable("WHAT", "COUNT", "NOTE"), env.Stdout
+	t.bare = true
+	line := func(name string, n int64, note string) { t.add(name, name, strconv.FormatInt(n, 10), note) }
 	line("executions", r.Executions, byStatus(r.ByStatus))
 	line("events", r.Events, "")
 	line("commands", r.Commands, noted(r.Purged, "ended and cleaned away"))
@@ -27,7 +28,7 @@ func showVerified(out io.Writer, r control.VerifyReport) error {
 		line("busy", r.Busy, "written to throughout, not compared")
 	}
 	line("differences", r.Different, "")
-	if err := w.Flush(); err != nil {
+	if err := t.print(env); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nchecked in %s\n", took(r.Seconds))
@@ -41,6 +42,15 @@ func showVerified(out io.Writer, r control.VerifyReport) error {
 		fmt.Fprintln(out, "\nWrite the rows anew from the log with: noetl db rebuild")
 	}
 	return nil
+}
+
+// differentExecutions are those that differences are in.
+func differentExecutions(all []control.Difference) []string {
+	var ids []string
+	for _, d := range all {
+		ids = append(ids, event.ID(d.ExecutionID).String())
+	}
+	return ids
 }
 
 func showDifference(out io.Writer, d control.Difference) {

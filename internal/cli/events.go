@@ -15,7 +15,7 @@ type eventsCommand struct {
 	serverFlags
 	Execution event.ID `arg:"" help:"Execution id."`
 	Follow    bool     `short:"f" help:"Keep printing as events happen, until the execution ends."`
-	JSON      bool     `short:"j" help:"Print one JSON object per line, payloads included."`
+	outputFlags
 }
 
 // Run prints the log in order.
@@ -50,8 +50,12 @@ func (c *eventsCommand) Run(ctx context.Context, env *Env) error {
 }
 
 func (c *eventsCommand) show(env *Env, e client.Event) error {
-	if c.JSON {
-		return printJSON(env, eventView{
+	if c.form() == "name" {
+		_, err := fmt.Fprintln(env.Stdout, e.EventID)
+		return err
+	}
+	if c.machine() {
+		return c.one(env, eventView{
 			Seq: e.Seq, EventID: e.EventID, Type: e.Type, Node: e.NodeName, Status: e.Status, At: e.CreatedAt,
 			CommandID: e.CommandID, WorkerID: e.WorkerID, Context: e.Context, Result: e.Result, Meta: e.Meta, Error: e.Error,
 		})
@@ -77,11 +81,12 @@ type eventView struct {
 	Error     string          `json:"error,omitempty"`
 }
 
-func printJSON(env *Env, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+// one writes an event so that many of them can be read as a stream: one line of
+// JSON, or one document of YAML, each.
+func (c *eventsCommand) one(env *Env, v eventView) error {
+	if c.form() == "yaml" {
+		fmt.Fprintln(env.Stdout, "---")
+		return printYAML(env, v)
 	}
-	_, err = fmt.Fprintln(env.Stdout, string(b))
-	return err
+	return printLine(env, v)
 }

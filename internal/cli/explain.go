@@ -16,7 +16,7 @@ type explainCommand struct {
 	serverFlags
 	Execution event.ID `arg:"" help:"Execution id."`
 	Step      string   `arg:"" optional:"" help:"Step; all of them when not given."`
-	JSON      bool     `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run prints how steps stand and why.
@@ -29,24 +29,24 @@ func (c *explainCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, x)
+	if c.machine() {
+		return c.print(env, x)
 	}
-	fmt.Fprintf(env.Stdout, "%s  %s\n", x.Status, x.Path)
+	fmt.Fprintf(env.Stdout, "%s  %s\n", env.paint(statusColour("STATUS", x.Status), x.Status), x.Path)
 	if x.Error != "" {
 		fmt.Fprintln(env.Stdout, x.Error)
 	}
-	width := 0
+	width, failed := 0, map[string]bool{}
 	for _, s := range x.Steps {
-		width = max(width, len(s.Step))
+		width, failed[s.Step] = max(width, len(s.Step)), s.Status == event.StatusFailed
 	}
 	for _, s := range x.Steps {
-		explainStep(env.Stdout, s, width)
+		explainStep(env.Stdout, s, width, failed)
 	}
 	return nil
 }
 
-func explainStep(w io.Writer, s event.Explanation, width int) {
+func explainStep(w io.Writer, s event.Explanation, width int, failed map[string]bool) {
 	run := ""
 	if s.Run > 1 {
 		run = fmt.Sprintf(" (run %d)", s.Run)
@@ -70,10 +70,10 @@ func explainStep(w io.Writer, s event.Explanation, width int) {
 		}
 	}
 	for _, a := range s.Led {
-		line("%s", arcLine(a))
+		line("%s", arcLine(a, failed[a.From]))
 	}
 	for _, a := range s.Arcs {
-		line("%s", arcLine(a))
+		line("%s", arcLine(a, failed[a.From]))
 	}
 }
 
@@ -95,13 +95,15 @@ func moments(w event.Wait) string {
 }
 
 // arcLine is an arc with its condition, the values it read and its outcome.
-func arcLine(a event.RoutedArc) string {
+func arcLine(a event.RoutedArc, failed bool) string {
 	text := fmt.Sprintf("%s → %s", a.From, a.To)
 	switch {
 	case a.Fired:
 		text += " fired"
 	case a.When != "":
 		text += " did not fire"
+	case failed:
+		return text + " did not fire: " + a.From + " failed, and the arc does not ask for that"
 	default:
 		return text + " was not asked: an arc before it fired"
 	}

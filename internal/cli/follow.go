@@ -14,7 +14,7 @@ import (
 type followFlags struct {
 	Wait    bool          `help:"Follow the execution to its end; the exit code says how it went."`
 	Timeout time.Duration `help:"With --wait: stop waiting after this long; exit code 3." placeholder:"DURATION"`
-	JSON    bool          `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // started tells of an execution and follows it, if that was asked for. Of says
@@ -26,10 +26,14 @@ func (f followFlags) started(ctx context.Context, env *Env, cl *client.Client, a
 	switch {
 	case f.Wait:
 		return f.follow(ctx, env, cl, a.ExecutionID)
-	case f.JSON && of != "":
-		fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q,\"rerun_of\":%q}\n", a.ExecutionID.String(), a.Status, of)
-	case f.JSON:
-		fmt.Fprintf(env.Stdout, "{\"execution_id\":%q,\"status\":%q}\n", a.ExecutionID.String(), a.Status)
+	case f.machine():
+		return f.print(env, struct {
+			ExecutionID string `json:"execution_id"`
+			Status      string `json:"status"`
+			RerunOf     string `json:"rerun_of,omitempty"`
+		}{a.ExecutionID.String(), a.Status, of})
+	case f.form() == "name":
+		fmt.Fprintln(env.Stdout, a.ExecutionID)
 	case of != "":
 		fmt.Fprintf(env.Stdout, "started execution %s, a rerun of %s\n", a.ExecutionID, of)
 	default:
@@ -46,7 +50,7 @@ func (f followFlags) follow(ctx context.Context, env *Env, cl *client.Client, id
 		waitCtx, cancel = context.WithTimeout(ctx, f.Timeout)
 	}
 	defer cancel()
-	p := newProgress(env, f.JSON)
+	p := newProgress(env, f.form() != "table")
 	err := cl.Stream(waitCtx, id, 0, func(e client.Event) error { p.apply(e); return nil })
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
@@ -66,7 +70,10 @@ func (f followFlags) follow(ctx context.Context, env *Env, cl *client.Client, id
 	}
 	if !event.IsFinal(detail.Status) {
 		o.DurationMS = durationOf(detail.StartedAt, time.Now())
-		o.Status, o.Error = timedOut, "the execution goes on; follow it with: noetl events -f "+id.String()
+		o.Status, o.Error = timedOut, "the execution goes on; watch it with: noetl watch "+id.String()
+		if ctx.Err() != nil {
+			o.Status = interrupted
+		}
 	}
-	return o.finish(env, f.JSON, p)
+	return o.finish(env, f.outputFlags, p)
 }

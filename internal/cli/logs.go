@@ -16,7 +16,8 @@ type logsCommand struct {
 	Execution event.ID `arg:"" help:"Execution id."`
 	Step      string   `short:"s" help:"Only of this step." placeholder:"STEP"`
 	Follow    bool     `short:"f" help:"Keep printing as tools print, until the execution ends."`
-	Output    string   `short:"o" help:"text, or json for one object per piece." enum:"text,json" default:"text"`
+	Output    string   `short:"o" help:"text, or json for one object per piece." enum:"text,json,table" default:"text" placeholder:"FORM"`
+	JSON      bool     `short:"j" help:"The same as --output json." hidden:""`
 }
 
 // Run prints what tools print.
@@ -27,8 +28,8 @@ func (c *logsCommand) Run(ctx context.Context, env *Env) error {
 	}
 	lines := &stepLines{out: env.Stdout, named: c.Step == "", open: map[event.ID]string{}}
 	show := lines.add
-	if c.Output == "json" {
-		show = func(k client.LogChunk) error { return printJSON(env, k) }
+	if c.Output == "json" || c.JSON {
+		show = func(k client.LogChunk) error { return printLine(env, k) }
 	}
 	if !c.Follow {
 		err = cl.Logs(ctx, c.Execution, c.Step, show)

@@ -31,15 +31,23 @@ type stepOutcome struct {
 // timedOut is the status of an execution nobody waited for any longer.
 const timedOut = "TIMED_OUT"
 
+// interrupted is the status of one somebody stopped to wait for.
+const interrupted = "INTERRUPTED"
+
 // finish prints the outcome and turns it into the exit code.
-func (o outcome) finish(env *Env, asJSON bool, p *progress) error {
-	if asJSON {
-		b, err := json.Marshal(o)
-		if err != nil {
-			return fmt.Errorf("encode outcome: %w", err)
+func (o outcome) finish(env *Env, f outputFlags, p *progress) error {
+	switch f.form() {
+	case "json": // always one line: it is the last one
+		if err := printLine(env, o); err != nil {
+			return err
 		}
-		fmt.Fprintln(env.Stdout, string(b))
-	} else {
+	case "yaml":
+		if err := printYAML(env, o); err != nil {
+			return err
+		}
+	case "name":
+		fmt.Fprintln(env.Stdout, event.ID(o.ExecutionID))
+	default:
 		p.end(o)
 	}
 	switch o.Status {
@@ -47,6 +55,8 @@ func (o outcome) finish(env *Env, asJSON bool, p *progress) error {
 		return nil
 	case timedOut:
 		return exit(ExitTimedOut)
+	case interrupted:
+		return exit(ExitInterrupted)
 	}
 	return exit(ExitFailed)
 }

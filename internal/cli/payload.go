@@ -11,11 +11,22 @@ import (
 // payloadFlags are the ways to give an execution its input.
 type payloadFlags struct {
 	Payload string   `help:"Input as a JSON object; its keys replace those of the workload. @FILE reads a file." placeholder:"JSON" aliases:"workload"`
+	Input   string   `short:"i" help:"JSON or YAML file with the input; --payload and --set win over its keys." placeholder:"FILE"`
 	Set     []string `help:"Set one key of the input; the value is JSON if it reads as JSON, else text." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-// value merges --payload and --set; --set wins.
+// value merges --input, --payload and --set; the later wins.
 func (f payloadFlags) value() (json.RawMessage, error) {
+	out := jinja.NewDict(len(f.Set))
+	if f.Input != "" {
+		doc, err := readDocument(&Env{Stdin: os.Stdin}, f.Input)
+		if err != nil {
+			return nil, err
+		}
+		if err := overlay(out, doc); err != nil {
+			return nil, invalidf("--input %s: %v", f.Input, err)
+		}
+	}
 	text := f.Payload
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		b, err := os.ReadFile(name)
@@ -24,7 +35,6 @@ func (f payloadFlags) value() (json.RawMessage, error) {
 		}
 		text = string(b)
 	}
-	out := jinja.NewDict(len(f.Set))
 	if strings.TrimSpace(text) != "" {
 		v, err := jinja.FromJSON([]byte(text))
 		if err != nil {
@@ -34,7 +44,9 @@ func (f payloadFlags) value() (json.RawMessage, error) {
 		if !ok {
 			return nil, invalidf("--payload must be a JSON object such as '{\"name\": \"x\"}'")
 		}
-		out = d
+		for k, v := range d.All() {
+			out.Set(k, v)
+		}
 	}
 	for _, kv := range f.Set {
 		k, text, ok := strings.Cut(kv, "=")

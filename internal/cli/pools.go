@@ -2,76 +2,125 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/noetl/noetl-go/client"
+	"github.com/noetl/noetl-go/internal/event"
 )
 
-type workersCommand struct {
+type poolsCommand struct {
 	serverFlags
-	Status string `help:"Only workers with this status, such as ready or offline." placeholder:"STATUS"`
-	Name   string `help:"Only workers whose name matches; % stands for any text." placeholder:"PATTERN"`
-	JSON   bool   `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
-// Run prints a table of the workers a server knows.
-func (c *workersCommand) Run(ctx context.Context, env *Env) error {
+// poolRow is how busy one pool is. What the server does not tell is nil.
+type poolRow struct {
+	Pool     string `json:"pool"`
+	Workers  int    `json:"workers"`
+	Slots    int    `json:"slots"`
+	InFlight *int   `json:"in_flight"`
+	Pending  *int   `json:"pending"`
+}
+
+// Run prints a table of the pools: who serves them and what waits in them.
+func (c *poolsCommand) Run(ctx context.Context, env *Env) error {
 	cl, err := c.client()
 	if err != nil {
 		return err
 	}
-	rows, err := cl.Workers(ctx, client.WorkerFilter{Kind: "worker_pool", Status: c.Status, Name: c.Name})
+	workers, err := cl.Workers(ctx, client.WorkerFilter{Kind: "worker_pool"})
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, rows)
+	counts, err := cl.Metrics(ctx)
+	if err != nil && event.CodeOf(err) != event.NotFound && event.CodeOf(err) != event.Forbidden && event.CodeOf(err) != event.Unauthorized {
+		return err // a server may keep its metrics to itself
 	}
-	if len(rows) == 0 {
-		fmt.Fprintln(env.Stdout, "no workers")
-		return nil
-	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATUS\tPOOLS\tSLOTS\tRUNTIME\tHEARD")
+	rows := poolRows(workers, counts)
+	t := newTable("POOL", "WORKERS", "SLOTS", "IN FLIGHT", "PENDING")
+	t.empty = "no pools: no worker was heard of"
 	for _, r := range rows {
-		slots := "-"
-		if r.Capacity != nil {
-			slots = fmt.Sprint(*r.Capacity)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Status, poolsOf(r), slots, runtimeOf(r), r.Heartbeat.Local().Format(time.DateTime))
+		t.add(r.Pool, r.Pool, strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), orDash(r.InFlight), orDash(r.Pending))
 	}
-	return w.Flush()
+	return c.list(env, rows, t)
 }
 
-// poolsOf reads the labels workers give themselves; those of other makes name
-// one pool, or none.
-func poolsOf(r client.WorkerRow) string {
-	var labels struct {
-		Pool  string   `json:"pool_name"`
-		Pools []string `json:"pools"`
-	}
-	_ = json.Unmarshal(r.Labels, &labels) // labels of another shape name no pool
-	switch {
-	case len(labels.Pools) > 0:
-		return strings.Join(labels.Pools, ",")
-	case labels.Pool != "":
-		return labels.Pool
-	}
-	return "-"
-}
-
-func runtimeOf(r client.WorkerRow) string {
-	var about struct {
-		Kind    string `json:"kind"`
-		Version string `json:"version"`
-	}
-	_ = json.Unmarshal(r.Runtime, &about)
-	if about.Kind == "" {
+func orDash(n *int) string {
+	if n == nil {
 		return "-"
 	}
-	return strings.TrimSpace(about.Kind + " " + about.Version)
+	return strconv.Itoa(*n)
+}
+
+// poolRows joins the registry of workers with what the server counts. A worker
+// that serves several pools counts in each of them.
+func poolRows(workers []client.WorkerRow, metrics string) []poolRow {
+	pools := map[string]*poolRow{}
+	pool := func(name string) *poolRow {
+		if pools[name] == nil {
+			pools[name] = &poolRow{Pool: name}
+		}
+		return pools[name]
+	}
+	for _, w := range workers {
+		if w.Status == "offline" {
+			continue
+		}
+		for _, name := range poolsOf(w) {
+			p := pool(name)
+			p.Workers++
+			if w.Capacity != nil {
+				p.Slots += *w.Capacity
+			}
+		}
+	}
+	pending, told := samples(metrics, "noetl_commands_pending")
+	for name, n := range pending {
+		pool(name).Pending = new(n)
+	}
+	running, counted := samples(metrics, "noetl_commands_in_flight")
+	for name, n := range running {
+		pool(name).InFlight = new(n)
+	}
+	out := []poolRow{}
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		p := pools[name]
+		if told && p.Pending == nil {
+			p.Pending = new(int)
+		}
+		if counted && p.InFlight == nil {
+			p.InFlight = new(int)
+		}
+		out = append(out, *p)
+	}
+	return out
+}
+
+// samples reads the values of one metric by pool, and tells whether the server
+// has that metric at all.
+func samples(text, metric string) (map[string]int, bool) {
+	out, told := map[string]int{}, false
+	for line := range strings.Lines(text) {
+		told = told || strings.HasPrefix(line, "# TYPE "+metric+" ")
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), metric+"{")
+		if !ok {
+			continue
+		}
+		labels, value, ok := cutLast(rest, "}")
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if !ok || err != nil {
+			continue
+		}
+		for label := range strings.SplitSeq(labels, ",") {
+			if name, ok := strings.CutPrefix(label, "pool="); ok {
+				if name, err := strconv.Unquote(name); err == nil {
+					out[name] += int(n)
+				}
+			}
+		}
+	}
+	return out, told
 }

@@ -15,6 +15,7 @@ import (
 type progress struct {
 	out   io.Writer
 	live  bool
+	env   *Env
 	quiet bool
 	width int
 	start time.Time
@@ -37,7 +38,7 @@ type stepLine struct {
 }
 
 func newProgress(env *Env, quiet bool) *progress {
-	p := &progress{out: env.Stdout, live: env.Terminal && !quiet, quiet: quiet, width: env.Width}
+	p := &progress{out: env.Stdout, env: env, live: env.Terminal && !quiet, quiet: quiet, width: env.Width}
 	if p.width < 40 {
 		p.width = 80
 	}
@@ -139,7 +140,7 @@ func (p *progress) draw(now time.Time) {
 		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
 	}
 	for _, s := range p.steps {
-		b.WriteString("\r\x1b[2K" + s.colour() + s.text(now, p.width-1) + "\x1b[0m\n")
+		b.WriteString("\r\x1b[2K" + p.env.paint(s.colour(), s.text(now, p.width-1)) + "\n")
 	}
 	p.drawn = len(p.steps)
 	_, _ = io.WriteString(p.out, b.String())

@@ -11,19 +11,27 @@ import (
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/node"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 type runCommand struct {
-	File string `arg:"" help:"Playbook file; - is standard input." placeholder:"FILE"`
+	serverFlags
+	File string `arg:"" name:"ref" help:"Playbook: a file (- is standard input), catalog://PATH@VERSION, pbk_ID, a path of the catalog, or a step of ./noetl.yaml." placeholder:"REF"`
 	payloadFlags
-	Catalog    string        `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
-	Env        []string      `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
-	DataDir    string        `help:"Keep the execution in this directory; noetl server --data-dir shows it." placeholder:"DIR"`
-	Credential []string      `help:"Register the credential in this file first: name, type and data as YAML or JSON. May be given several times." placeholder:"FILE"`
-	JSON       bool          `short:"j" help:"Print one JSON object at the end instead of progress."`
-	Timeout    time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
-	Verbose    bool          `short:"v" help:"Show what the node logs."`
+	Runtime         string   `short:"r" help:"Where it runs: local (here), distributed (on the server), or auto: as the context says, else files here and others on the server." enum:"auto,local,distributed" default:"auto" placeholder:"WHERE"`
+	Target          string   `short:"t" help:"Step to begin with instead of the first." placeholder:"STEP"`
+	PlaybookVersion int      `name:"version" short:"V" help:"Version of a playbook of the catalog; the latest when not given." placeholder:"N"`
+	Endpoint        string   `hidden:"" help:"The same as --server-url." placeholder:"URL"`
+	DryRun          bool     `help:"Only tell what would be run, where and with which input."`
+	Catalog         string   `short:"d" help:"Put the playbooks of this directory into the catalog first, for tasks of kind playbook. Playbooks that tasks name by a path relative to their own file are found without it." placeholder:"DIR"`
+	Env             []string `help:"Let templates of the workload read this variable as env.NAME." placeholder:"NAME"`
+	DataDir         string   `help:"Keep the execution in this directory; noetl server --data-dir shows it." placeholder:"DIR"`
+	Credential      []string `help:"Register the credential in this file first: name, type and data as YAML or JSON. May be given several times." placeholder:"FILE"`
+	outputFlags
+	Timeout time.Duration `help:"Give up after this long; exit code 3." placeholder:"DURATION"`
+	Verbose bool          `short:"v" help:"Show what the node logs."`
 	outboundFlags
+	traceFlags
 }
 
 func (c *runCommand) node(ctx context.Context, env *Env, dir string) (*node.Node, error) {
@@ -35,9 +43,14 @@ func (c *runCommand) node(ctx context.Context, env *Env, dir string) (*node.Node
 	if err != nil {
 		return nil, err
 	}
+	log := c.logger(env)
+	tracing, err := c.traceFlags.open(ctx, "noetl-run", log)
+	if err != nil {
+		return nil, err
+	}
 	return node.Start(ctx, node.Options{
-		DataDir: dir, InProcess: true, Relaxed: c.DataDir == "", TemplateEnv: environ(c.Env), Version: Version, Logger: c.logger(env),
-		Outbound: outbound, EnvSecrets: own,
+		DataDir: dir, InProcess: true, Relaxed: c.DataDir == "", TemplateEnv: environ(c.Env), Version: Version, Logger: log,
+		Outbound: outbound, EnvSecrets: own, Tracing: tracing,
 	})
 }
 
@@ -55,31 +68,39 @@ func (c *runCommand) credentials(ctx context.Context, env *Env, n *node.Node) er
 	return nil
 }
 
-// Run executes the file on a node of its own: temporary storage unless it is
-// told otherwise, the same control plane, worker and tools as a server.
+// Run executes a playbook: here, on a node with temporary storage unless it is
+// told otherwise and the same control plane, worker and tools as a server; or
+// on a server.
 func (c *runCommand) Run(ctx context.Context, env *Env) error {
 	if c.Timeout < 0 {
 		return invalidf("--timeout %s is less than nothing: give a time such as 30s", c.Timeout)
-	}
-	src, pb, problems, err := readInput(env, c.File)
-	if err != nil {
-		return err
-	}
-	if err := problems.Err(); err != nil {
-		return err
-	}
-	for _, p := range problems {
-		fmt.Fprintln(env.Stderr, p)
 	}
 	payload, err := c.value()
 	if err != nil {
 		return err
 	}
+	plan, err := c.plan(ctx, env)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.tell(env, plan, payload)
+	}
+	if plan.Runtime == distributed {
+		return c.distributed(ctx, env, plan, payload)
+	}
+	return c.local(ctx, env, plan, payload)
+}
+
+// local runs the document on a node of its own.
+func (c *runCommand) local(ctx context.Context, env *Env, plan runPlan, payload []byte) error {
+	src, pb := plan.src, plan.pb
+	var err error
 	shelf := newShelf(env)
 	if err := shelf.fill(c.Catalog); err != nil {
 		return err
 	}
-	if err := shelf.follow(c.File, pb); err != nil {
+	if err := shelf.follow(plan.File, pb); err != nil {
 		return err
 	}
 	dir := c.DataDir
@@ -122,7 +143,7 @@ func (c *runCommand) logger(env *Env) *slog.Logger {
 	if !c.Verbose {
 		return nil
 	}
-	return slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(obs.LogHandler(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
 func (c *runCommand) execute(ctx context.Context, env *Env, n *node.Node, src, payload []byte) error {
@@ -131,7 +152,7 @@ func (c *runCommand) execute(ctx context.Context, env *Env, n *node.Node, src, p
 		return err
 	}
 	started := time.Now()
-	answer, err := n.Plane.Execute(ctx, control.ExecuteRequest{CatalogID: reg.Entry.CatalogID, Payload: payload})
+	answer, err := n.Plane.Execute(ctx, control.ExecuteRequest{CatalogID: reg.Entry.CatalogID, Payload: payload, Trace: callersTrace()})
 	if err != nil {
 		return err
 	}
@@ -140,7 +161,7 @@ func (c *runCommand) execute(ctx context.Context, env *Env, n *node.Node, src, p
 		waitCtx, cancel = context.WithTimeout(ctx, c.Timeout)
 	}
 	defer cancel()
-	p := newProgress(env, c.JSON)
+	p := newProgress(env, c.form() != "table")
 	waitErr := follow(waitCtx, n.Plane, answer.ExecutionID, p)
 	if waitErr == nil {
 		waitErr = awaitChildren(waitCtx, env, n.Plane, answer.ExecutionID)
@@ -213,5 +234,5 @@ func (c *runCommand) conclude(env *Env, plane *control.Plane, id event.ID, start
 	for _, s := range steps {
 		o.Steps[s.Name] = stepOutcome{Status: s.Status, Runs: s.Runs, Result: s.Result, Ref: s.Ref, Error: s.Error}
 	}
-	return o.finish(env, c.JSON, p)
+	return o.finish(env, c.outputFlags, p)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -11,7 +12,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	if os.Getenv("NOETL_CONFIG") == "" { // the contexts of whoever runs the tests are none of theirs
+		_ = os.Setenv("NOETL_CONFIG", filepath.Join(os.TempDir(), "noetl-test", "there", "is", "none.yaml"))
+	}
+	testscript.Main(sharing{m}, map[string]func(){
 		"noetl": func() {
 			env := &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 			os.Exit(Main(context.Background(), os.Args[1:], env))
@@ -30,6 +34,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("NOETL_CONFIG", filepath.Join(e.WorkDir, ".noetl", "config.yaml"))
+			e.Setenv("SERVER", served(t))
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("NOETL_ENCRYPTION_KEY", testkit.EncryptionKey)
 			return nil

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/noetl/noetl-go/client"
 	"github.com/noetl/noetl-go/internal/node"
 )
 
@@ -36,12 +35,4 @@ func (f *secretFlags) options() (node.Secrets, error) {
 // envSecrets are the secrets in this process's environment that tools may use.
 func envSecrets() (map[string]string, error) {
 	return node.EnvSecrets(strings.Split(os.Getenv("NOETL_KEYCHAIN_ENV_VARS"), ","), os.LookupEnv)
-}
-
-// internalClient is a client that shows the internal token, if there is one.
-func (f serverFlags) internalClient() (*client.Client, error) {
-	if token := internalToken(); token != "" {
-		return client.New(f.ServerURL, client.WithToken(token))
-	}
-	return f.client()
 }

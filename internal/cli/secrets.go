@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/noetl/noetl-go/client"
@@ -24,6 +24,7 @@ type secretsCommand struct {
 type secretsCheckCommand struct {
 	serverFlags
 	Names []string `arg:"" name:"name" help:"Names of credentials."`
+	outputFlags
 }
 
 // Run checks credentials; all are tried.
@@ -32,14 +33,27 @@ func (c *secretsCheckCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	return tryAll(env, c.Names, func(name string) error {
+	good := []client.CredentialCheck{}
+	failed := tryAll(env, c.Names, func(name string) error {
 		found, err := cl.CheckCredential(ctx, name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(env.Stdout, "%s: ok, type %s, key %s, fields %s\n", found.Name, found.Type, found.KeyVersion, strings.Join(found.Fields, ", "))
-		return nil
+		if c.machine() { // one document at the end
+			good = append(good, found)
+			return nil
+		}
+		return c.object(env, found, found.Name, func() error {
+			_, err := fmt.Fprintf(env.Stdout, "%s: ok, type %s, key %s, fields %s\n", found.Name, found.Type, found.KeyVersion, strings.Join(found.Fields, ", "))
+			return err
+		})
 	})
+	if c.machine() {
+		if err := c.print(env, good); err != nil {
+			return err
+		}
+	}
+	return failed
 }
 
 // tryAll does something for each name; the first failure decides the exit code.
@@ -64,7 +78,7 @@ func tryAll(env *Env, names []string, do func(name string) error) error {
 
 type secretsRotateCommand struct {
 	serverFlags
-	JSON bool `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run rotates until nothing is left, and fails when some secrets stay behind.
@@ -77,8 +91,8 @@ func (c *secretsRotateCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		if err := printJSON(env, report); err != nil {
+	if c.machine() {
+		if err := c.print(env, report); err != nil {
 			return err
 		}
 	} else {
@@ -102,7 +116,7 @@ func (c *secretsRotateCommand) Run(ctx context.Context, env *Env) error {
 
 type secretsStatusCommand struct {
 	serverFlags
-	JSON bool `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run prints counts by key.
@@ -115,11 +129,7 @@ func (c *secretsStatusCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, status)
-	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tCREDENTIALS\tKEYCHAIN")
+	t := newTable("KEY", "CREDENTIALS", "KEYCHAIN")
 	versions := map[string]bool{status.Current: true}
 	for _, m := range []map[string]int{status.Credential, status.Keychain} {
 		for v := range m {
@@ -131,9 +141,9 @@ func (c *secretsStatusCommand) Run(ctx context.Context, env *Env) error {
 		if v == status.Current {
 			mark = " (current)"
 		}
-		fmt.Fprintf(w, "%s%s\t%d\t%d\n", v, mark, status.Credential[v], status.Keychain[v])
+		t.add(v, v+mark, strconv.Itoa(status.Credential[v]), strconv.Itoa(status.Keychain[v]))
 	}
-	return w.Flush()
+	return c.list(env, status, t)
 }
 
 type secretsAuditCommand struct {
@@ -143,7 +153,7 @@ type secretsAuditCommand struct {
 	From       time.Time `help:"Not before this time." placeholder:"TIME"`
 	To         time.Time `help:"Before this time." placeholder:"TIME"`
 	Limit      int       `help:"At most this many." default:"100" placeholder:"N"`
-	JSON       bool      `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run prints a table, newest first.
@@ -159,17 +169,13 @@ func (c *secretsAuditCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, lines)
-	}
-	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "TIME\tCREDENTIAL\tOPERATION\tOUTCOME\tACTOR\tEXECUTION\tNOTES")
+	t := newTable("TIME", "CREDENTIAL", "OPERATION", "OUTCOME", "ACTOR", "EXECUTION", "NOTES")
 	for _, l := range lines {
 		actor := l.Actor
 		if l.WorkerID != "" && l.WorkerID != actor {
 			actor = strings.TrimSpace(actor + " " + l.WorkerID)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.Credential, l.Operation, l.Outcome, actor, l.ExecutionID, oneLine(l.Notes, 60))
+		t.add(l.Credential, env.moment(l.At), l.Credential, l.Operation, l.Outcome, actor, l.ExecutionID, oneLine(l.Notes, 60))
 	}
-	return w.Flush()
+	return c.list(env, lines, t)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/node"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/snowflake"
 )
 
@@ -26,20 +27,28 @@ type serverCommand struct {
 	Lease       time.Duration `help:"How long a silent worker keeps a command." default:"60s" env:"NOETL_COMMAND_LEASE" placeholder:"DURATION"`
 	MaxAttempts int           `help:"How often a command whose worker is lost is given to another." default:"3" env:"NOETL_COMMAND_MAX_ATTEMPTS" placeholder:"N"`
 	TemplateEnv []string      `help:"Variables that templates of a workload may read as env.NAME." env:"NOETL_TEMPLATE_ENV" placeholder:"NAME,…"`
-	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE"`
+	Insecure    bool          `help:"Allow listening beyond loopback without authentication." env:"NOETL_INSECURE,NOETL_AUTH_INSECURE"`
 	StringIDs   bool          `name:"string-ids" help:"Write the ids of executions as strings in answers, for pages that cannot hold the numbers." env:"NOETL_STRING_IDS"`
 	Verbose     bool          `short:"v" help:"Log more." env:"NOETL_DEBUG"`
+	lifeFlags
 	stallFlags
 	publicationFlags
 	resultFlags
+	retentionFlags
 	observationFlags
 	secretFlags
 	shardFlags
 	outboundFlags
+	edgeFlags
+	authFlags
+	traceFlags
 }
 
 // Run serves until the process is told to stop, then drains.
 func (c *serverCommand) Run(ctx context.Context, env *Env) error {
+	if c.Action == "stop" {
+		return stopProcess(ctx, env, "server", serverPID(c.DataDir), c.Force)
+	}
 	if err := refuseBlank(publicationSettings...); err != nil {
 		return err
 	}
@@ -88,6 +97,18 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	access, err := c.authFlags.options()
+	if err != nil {
+		return err
+	}
+	edge, err := c.edgeFlags.options()
+	if err != nil {
+		return err
+	}
+	retention, err := c.retentionFlags.options()
+	if err != nil {
+		return err
+	}
 	results, err := c.resultFlags.options()
 	if err != nil {
 		return err
@@ -101,16 +122,25 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return invalidf("NOETL_SERVER_MACHINE_ID: %v", err)
 	}
+	log := serverLog(env, c.Verbose)
+	tracing, err := c.traceFlags.open(ctx, "noetl-server", log)
+	if err != nil {
+		return err
+	}
 	node.TuneMemory()
 	n, err := node.Start(ctx, node.Options{
 		DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, Postgres: databases, NATSURL: c.NATSURL, Listen: listen, NATSListen: c.NATSListen,
 		PublicURL: c.PublicURL, NoWorker: c.NoWorker, Slots: slots, Lease: c.Lease, MaxAttempts: c.MaxAttempts, MachineID: machine,
-		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, Results: results, Outbound: outbound, Secrets: secrets, EnvSecrets: own, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: serverLog(env, c.Verbose),
+		TemplateEnv: environ(c.TemplateEnv), Stall: stall, Publication: publication, Observation: observation, Results: results, Retention: retention, Outbound: outbound, Edge: edge, Auth: access, Secrets: secrets, EnvSecrets: own, InternalToken: internalToken(), StringIDs: c.StringIDs, Version: Version, Logger: log, Tracing: tracing,
 	})
 	if err != nil {
 		return err
 	}
+	defer claimServerPID(c.DataDir).release()
 	fmt.Fprintf(env.Stdout, "noetl %s: %s (%s)\n", Version, n.URL, c.backends())
+	if n.Bootstrap != "" {
+		fmt.Fprintf(env.Stdout, "admin token, shown this once: %s\n", n.Bootstrap)
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.Wait() }()
 	select {
@@ -155,8 +185,8 @@ func (c *serverCommand) address() (string, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return "", invalidf("port %q: want a number from 0 to 65535", port)
 	}
-	if !isLoopback(host) && !c.Insecure {
-		return "", invalidf("listening on %s would let anybody on the network run commands here: listen on 127.0.0.1, or pass --insecure if a firewall or gateway protects this address", addr)
+	if !isLoopback(host) && !c.Insecure && !c.authFlags.protected() {
+		return "", invalidf("listening on %s would let anybody on the network run commands here: listen on 127.0.0.1, switch authentication on (NOETL_AUTH=token), or pass --insecure if a firewall or gateway protects this address", addr)
 	}
 	return addr, nil
 }
@@ -194,7 +224,7 @@ func serverLog(env *Env, verbose bool) *slog.Logger {
 		opts.Level = slog.LevelDebug
 	}
 	if env.Terminal {
-		return slog.New(slog.NewTextHandler(env.Stderr, opts))
+		return slog.New(obs.LogHandler(slog.NewTextHandler(env.Stderr, opts)))
 	}
-	return slog.New(slog.NewJSONHandler(env.Stderr, opts))
+	return slog.New(obs.LogHandler(slog.NewJSONHandler(env.Stderr, opts)))
 }

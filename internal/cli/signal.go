@@ -19,7 +19,7 @@ type sendFlags struct {
 	Step  string `help:"Only for this step." placeholder:"STEP"`
 	Index *int   `help:"Only for this iteration." placeholder:"N"`
 	By    string `help:"Who sends it; the name of the user when not given." placeholder:"NAME"`
-	JSON  bool   `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 type signalCommand struct {
@@ -77,8 +77,8 @@ func (f sendFlags) send(ctx context.Context, env *Env, cl *client.Client, id eve
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(env, a)
+	if f.machine() {
+		return f.print(env, a)
 	}
 	switch a.Status {
 	case "delivered":
@@ -155,7 +155,7 @@ func (c *answerFlags) only(ctx context.Context, cl *client.Client) (string, erro
 type waitsCommand struct {
 	serverFlags
 	Execution event.ID `arg:"" help:"Execution id."`
-	JSON      bool     `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run lists what an execution waits for.
@@ -168,8 +168,14 @@ func (c *waitsCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, waits)
+	if c.form() == "name" {
+		for _, w := range waits {
+			fmt.Fprintln(env.Stdout, orText(w.Signal, w.Step))
+		}
+		return nil
+	}
+	if c.machine() {
+		return c.print(env, waits)
 	}
 	if len(waits) == 0 {
 		fmt.Fprintln(env.Stdout, "nothing is waited for that comes from outside")

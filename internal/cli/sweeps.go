@@ -3,9 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/control"
@@ -44,7 +43,7 @@ func (f stallFlags) options() (control.StallOptions, error) {
 
 type sweepsCommand struct {
 	serverFlags
-	JSON bool `short:"j" help:"Print JSON."`
+	outputFlags
 }
 
 // Run prints what the sweeps of a server see and would do now.
@@ -58,34 +57,49 @@ func (c *sweepsCommand) Run(ctx context.Context, env *Env) error {
 	if err := decoded(raw, err, &r); err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(env, r)
-	}
-	return showSweeps(env.Stdout, r)
+	return c.report(env, r, sweptExecutions(r), func() error { return c.show(env, r) })
 }
 
-func showSweeps(out io.Writer, r control.SweepReport) error {
+// sweptExecutions are those the sweeps have something to do with.
+func sweptExecutions(r control.SweepReport) []string {
+	var ids []string
+	for _, x := range r.Stalled {
+		ids = append(ids, event.ID(x.ExecutionID).String())
+	}
+	for _, x := range slices.Concat(r.Pending, r.Expired) {
+		ids = append(ids, event.ID(x.ExecutionID).String())
+	}
+	return ids
+}
+
+func (c *sweepsCommand) show(env *Env, r control.SweepReport) error {
+	out := env.Stdout
 	fmt.Fprintf(out, "%s waiting for a worker, %s with a silent worker, %s silent for more than %s (%s)\n",
 		plural(r.Counts.Pending, "command"), plural(r.Counts.Expired, "command"), plural(r.Counts.Stalled, "execution"),
-		ago(r.GraceSeconds), r.Mode)
+		inSeconds(r.GraceSeconds), r.Mode)
 	if r.Counts.Truncated {
 		fmt.Fprintln(out, "there may be more: only the oldest are shown")
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(r.Stalled) > 0 {
-		fmt.Fprintln(w, "\nEXECUTION\tPATH\tSILENT\tVERDICT\tCAUSE")
+		t := newTable("EXECUTION", "PATH", "SILENT", "VERDICT", "CAUSE")
 		for _, x := range r.Stalled {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", event.ID(x.ExecutionID), x.Path, ago(x.IdleSeconds), x.Verdict, x.Cause)
+			id := event.ID(x.ExecutionID).String()
+			t.add(id, id, x.Path, inSeconds(x.IdleSeconds).String(), x.Verdict, x.Cause)
+		}
+		fmt.Fprintln(out)
+		if err := c.list(env, nil, t); err != nil {
+			return err
 		}
 	}
-	if len(r.Pending)+len(r.Expired) > 0 {
-		fmt.Fprintln(w, "\nCOMMAND\tSTEP\tPOOL\tSINCE\tATTEMPT\tWORKER\tVERDICT")
-		for _, c := range append(r.Pending, r.Expired...) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\n",
-				c.CommandID, c.Step, c.Pool, ago(c.AgeSeconds), c.Attempt, c.MaxAttempts, c.WorkerID, c.Verdict)
-		}
+	if len(r.Pending)+len(r.Expired) == 0 {
+		return nil
 	}
-	return w.Flush()
+	t := newTable("COMMAND", "STEP", "POOL", "SINCE", "ATTEMPT", "WORKER", "VERDICT")
+	for _, x := range slices.Concat(r.Pending, r.Expired) {
+		t.add(x.CommandID, x.CommandID, x.Step, x.Pool, inSeconds(x.AgeSeconds).String(), fmt.Sprintf("%d of %d", x.Attempt, x.MaxAttempts), orText(x.WorkerID, "-"), x.Verdict)
+	}
+	fmt.Fprintln(out)
+	return c.list(env, nil, t)
 }
 
-func ago(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
+func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }

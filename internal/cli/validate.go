@@ -10,33 +10,38 @@ import (
 
 type validateCommand struct {
 	Files  []string `arg:"" help:"Playbook files; - is standard input." placeholder:"FILE"`
-	JSON   bool     `short:"j" help:"Print the problems as a JSON array."`
 	Strict bool     `help:"Treat warnings as errors."`
+	outputFlags
 }
 
 // maxPlaybook bounds what is read from standard input.
 const maxPlaybook = 16 << 20
 
 // Run checks every file and reports all problems of all of them: the files in
-// the order given, the problems of each by position.
+// the order given, the problems of each by position. By name it lists the files
+// that are wrong.
 func (c *validateCommand) Run(env *Env) error {
 	findings := []finding{}
 	failed := false
 	for _, f := range c.Files {
 		problems := c.check(env, f)
-		failed = failed || problems.Err() != nil
+		wrong := problems.Err() != nil
+		failed = failed || wrong
+		if c.form() == "name" && wrong {
+			fmt.Fprintln(env.Stdout, shownName(f))
+		}
 		for _, p := range problems {
 			findings = append(findings, findingOf(p))
-			if !c.JSON {
+			if c.form() == "table" {
 				fmt.Fprintln(env.Stdout, p)
 			}
 		}
-		if !c.JSON && problems.Err() == nil {
+		if c.form() == "table" && !wrong {
 			fmt.Fprintf(env.Stdout, "%s: ok%s\n", shownName(f), warnings(len(problems)))
 		}
 	}
-	if c.JSON {
-		if err := printJSON(env, findings); err != nil {
+	if c.machine() {
+		if err := c.print(env, findings); err != nil {
 			return err
 		}
 	}

@@ -13,13 +13,15 @@ import (
 )
 
 type workerCommand struct {
-	Action         string   `arg:"" optional:"" enum:"start" default:"start" help:"Nothing, or start: the same."`
-	ServerURL      string   `help:"Control plane to report to." default:"http://127.0.0.1:8082" env:"NOETL_SERVER_URL" placeholder:"URL"`
-	NATSURL        string   `name:"nats-url" help:"NATS that announces commands." required:"" env:"NATS_URL" placeholder:"URL"`
+	lifeFlags
+	Name string `short:"n" help:"With stop: the worker to stop, when several run here." placeholder:"NAME"`
+	serverFlags
+	ServerURL      string   `kong:"-"`
+	NATSURL        string   `name:"nats-url" help:"NATS that announces commands." env:"NATS_URL" placeholder:"URL"`
 	ID             string   `name:"id" help:"Name of this worker; unique." env:"WORKER_ID" placeholder:"NAME"`
 	Pools          []string `help:"Pools to serve. Default shared, system, subscription." env:"NOETL_WORKER_POOL_SEGMENTS" placeholder:"POOL"`
 	PoolName       string   `help:"What the registry calls the pool; a label only." env:"WORKER_POOL_NAME,NOETL_WORKER_POOL_NAME" placeholder:"NAME"`
-	Slots          *int     `help:"Commands to run at once." aliases:"max-workers" env:"WORKER_MAX_CONCURRENT,NOETL_WORKER_MAX_INFLIGHT_COMMANDS" placeholder:"N"`
+	Slots          *int     `short:"m" help:"Commands to run at once." aliases:"max-workers" env:"WORKER_MAX_CONCURRENT,NOETL_WORKER_MAX_INFLIGHT_COMMANDS" placeholder:"N"`
 	SlotsCPU       int      `name:"slots-cpu" help:"How many of them may be python, shell or duckdb; 0 for no limit." default:"0" env:"NOETL_WORKER_SLOTS_CPU" placeholder:"N"`
 	SlotsIO        int      `name:"slots-io" help:"How many of them may be of other kinds; 0 for no limit." default:"0" env:"NOETL_WORKER_SLOTS_IO" placeholder:"N"`
 	Heartbeat      span     `help:"How often to renew claims." default:"15s" env:"NOETL_COMMAND_HEARTBEAT,NOETL_COMMAND_HEARTBEAT_INTERVAL_SECONDS" placeholder:"DURATION"`
@@ -31,10 +33,21 @@ type workerCommand struct {
 	PrintConfig    bool     `help:"Print the settings in effect, secrets masked, and end."`
 	Verbose        bool     `short:"v" help:"Log more." env:"NOETL_DEBUG"`
 	outboundFlags
+	traceFlags
 }
 
 // Run serves commands until the process is told to stop, then drains.
 func (c *workerCommand) Run(ctx context.Context, env *Env) error {
+	if c.Action == "stop" {
+		return stopWorker(ctx, env, orText(c.Name, c.ID), c.Force)
+	}
+	if c.NATSURL == "" {
+		return invalidf("--nats-url is missing (NATS_URL): say which NATS announces commands, such as nats://127.0.0.1:4222")
+	}
+	var err error
+	if c.ServerURL, err = c.Connection.service(); err != nil {
+		return err
+	}
 	if err := checkPairs(); err != nil {
 		return err
 	}
@@ -60,6 +73,14 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	token, err := workerToken()
+	if err != nil {
+		return err
+	}
+	secured, err := workerTLS()
+	if err != nil {
+		return err
+	}
 	id := c.ID
 	if id == "" {
 		host, _ := os.Hostname()
@@ -76,13 +97,18 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 	if drain == 0 {
 		drain = -1 // not at all
 	}
+	log := serverLog(env, c.Verbose)
+	tracing, err := c.traceFlags.open(ctx, "noetl-worker", log)
+	if err != nil {
+		return err
+	}
 	node.TuneMemory()
 	w, err := node.StartWorker(ctx, node.WorkerOptions{
 		ID: id, ServerURL: c.ServerURL, NATSURL: c.NATSURL, Pools: pools, PoolName: c.PoolName, Slots: slots, SlotsCPU: c.SlotsCPU, SlotsIO: c.SlotsIO,
-		Token: internalToken(), NATS: node.NATSLogin{User: os.Getenv("NATS_USER"), Password: os.Getenv("NATS_PASSWORD"), Token: os.Getenv("NATS_TOKEN")},
+		Token: token, TLS: secured, NATS: node.NATSLogin{User: os.Getenv("NATS_USER"), Password: os.Getenv("NATS_PASSWORD"), Token: os.Getenv("NATS_TOKEN")},
 		Heartbeat: time.Duration(c.Heartbeat), Pulse: time.Duration(c.Pulse), Drain: drain, CommandTimeout: time.Duration(c.CommandTimeout),
 		SpoolDir: c.SpoolDir, MetricsListen: c.MetricsListen,
-		Outbound: outbound, EnvSecrets: own, Version: Version, Logger: serverLog(env, c.Verbose),
+		Outbound: outbound, EnvSecrets: own, Version: Version, Logger: log, Tracing: tracing,
 	})
 	if err != nil {
 		return err
@@ -91,6 +117,7 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 	if w.HealthURL != "" {
 		fmt.Fprintf(env.Stdout, "health and metrics: %s\n", w.HealthURL)
 	}
+	defer claimWorkerPID(id).release()
 	ended := make(chan struct{})
 	defer close(ended)
 	go hurryOnSignal(ctx, w, ended)

@@ -30,7 +30,7 @@ func TestWorkersListsWhoIsThere(t *testing.T) {
 		return out.String()
 	}
 	testkit.Eventually(t, func() bool { return strings.Contains(say("workers"), "embedded-") }, 20*time.Second)
-	lines := strings.Split(strings.TrimSpace(say("pools")), "\n")
+	lines := strings.Split(strings.TrimSpace(say("workers")), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "WORKER") {
 		t.Fatalf("table:\n%s", strings.Join(lines, "\n"))
 	}
@@ -39,6 +39,13 @@ func TestWorkersListsWhoIsThere(t *testing.T) {
 	}
 	if f := strings.Fields(lines[2]); f[0] != "zebra" || f[2] != "-" || f[3] != "-" || f[4] != "-" {
 		t.Errorf("a worker that says nothing of itself: %s", lines[2])
+	}
+	pools := strings.Split(strings.TrimSpace(say("pools")), "\n")
+	if len(pools) != 5 || strings.Join(strings.Fields(pools[0]), " ") != "POOL WORKERS SLOTS IN FLIGHT PENDING" {
+		t.Fatalf("pools:\n%s", strings.Join(pools, "\n"))
+	}
+	if f := strings.Fields(pools[2]); f[0] != "shared" || f[1] != "1" || f[2] != "3" {
+		t.Errorf("our pool: %s", pools[2])
 	}
 	if got := say("workers", "--status", "offline"); got != "no workers\n" {
 		t.Errorf("offline workers: %s", got)

@@ -22,6 +22,7 @@ type CancelRequest struct {
 	Reason  string
 	By      string
 	Cascade bool
+	Actor   *event.Actor // nil where nobody is known
 }
 
 // CancelAnswer lists what was cancelled, the execution itself first.
@@ -85,7 +86,7 @@ func (in *cancelInput) apply(_ context.Context, ps *pass) error {
 	}
 	in.children = ps.state.Children()
 	for _, e := range engine.Cancel(ps.state, in.r.Reason, in.r.By, ps.env) {
-		ps.add(e)
+		ps.add(actedBy(e, in.r.Actor))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -18,10 +19,20 @@ func (p *Plane) RemoveEntries(ctx context.Context, path string, version int) ([]
 		return nil, event.Errorf(event.Invalid, "path: which resource?")
 	}
 	taken, err := p.store.RemoveEntries(ctx, path, version, p.now())
+	p.metrics.CatalogRemoved.Inc(removal(taken, err))
 	if err != nil {
 		return nil, storeError("remove catalog entries", err)
 	}
-	return taken, nil
+	return taken, p.declare(ctx, path)
+}
+
+// removal is the word under which a removal is counted: one that found nothing
+// is the caller's mistake.
+func removal(taken []store.Entry, err error) string {
+	if err == nil && len(taken) == 0 {
+		return obs.Refused
+	}
+	return outcome(err)
 }
 
 // RestoreEntries brings back what RemoveEntries archived and returns it. None
@@ -35,7 +46,7 @@ func (p *Plane) RestoreEntries(ctx context.Context, path string, version int) ([
 	if err != nil {
 		return nil, storeError("restore catalog entries", err)
 	}
-	return back, nil
+	return back, p.declare(ctx, path)
 }
 
 // AgentFilter selects entries that call themselves agents.

@@ -96,7 +96,7 @@ func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessag
 	}
 	_, err = p.start(ctx, what.program, &startInput{}, engine.StartInput{
 		ExecutionID: c.ID, CatalogID: what.catalogID, ParentExecutionID: parent, Path: what.path, Version: what.version,
-		Pool: req.Pool, Payload: req.Payload, Trace: trace, Child: &c,
+		Pool: req.Pool, Payload: req.Payload, Trace: p.commandTrace(trace, issuedBy(c.Command)), Child: &c,
 	})
 	if errors.Is(err, errTaken) {
 		err = nil

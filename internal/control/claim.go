@@ -10,6 +10,7 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -42,10 +43,17 @@ func (p *Plane) claimIn(ctx context.Context, r event.ClaimRequest) (*event.Comma
 		lease = p.quietLease(ctx, r.WorkerID)
 	}
 	in := &claimInput{ticket: newTicket(), eventID: r.EventID, worker: r.WorkerID, length: lease}
-	if err := p.ask(ctx, id, in); err != nil {
+	began := p.tracing()
+	if err = p.ask(ctx, id, in); err == nil {
+		err = in.err
+	}
+	if p.o.Tracer != nil {
+		p.answered(ctx, "command.claim", &in.served, began, err, obs.Text("worker", r.WorkerID))
+	}
+	if err != nil {
 		return nil, err
 	}
-	return in.wire, in.err
+	return in.wire, nil
 }
 
 // overAlready refuses what its row shows to be over. Notifications outlive
@@ -144,6 +152,7 @@ type claimInput struct {
 	eventID event.ID
 	worker  string
 	length  time.Duration // of the lease
+	served  served
 
 	command *engine.Command
 	lease   time.Time
@@ -153,6 +162,7 @@ type claimInput struct {
 
 func (in *claimInput) apply(ctx context.Context, ps *pass) error {
 	in.command = nil
+	in.served.note(ps, in.eventID)
 	if ps.live.program == nil {
 		return ps.live.broken
 	}
@@ -252,6 +262,7 @@ func (in *releaseInput) apply(_ context.Context, ps *pass) error {
 		in.beat.Attempt != 0 && in.beat.Attempt != c.Attempt {
 		return errNotHeld
 	}
+	ps.forfeit(c, "it was given back")
 	ps.add(engine.Release(ps.state, c, ps.env))
 	ps.released = append(ps.released, c)
 	return nil

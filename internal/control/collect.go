@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -66,11 +67,22 @@ func (p *Plane) CollectResults(ctx context.Context, dryRun bool) (CollectReport,
 	c := &collection{p: p, now: p.now(), dry: dryRun}
 	c.report = CollectReport{DryRun: dryRun, Kept: map[string]int{}, Results: []CollectedItem{}}
 	err := errors.Join(c.expired(ctx), c.outlived(ctx))
-	p.metrics.Purged.Add(float64(c.report.Removed), "result_store")
+	if !dryRun {
+		p.metrics.Purged.Add(float64(c.report.Removed), "result_store")
+		p.metrics.GC.Inc(collected(c.report, err))
+	}
 	if err != nil {
 		return c.report, storeError("collect results", err)
 	}
 	return c.report, nil
+}
+
+// collected is the word under which a collection is counted.
+func collected(r CollectReport, err error) string {
+	if err != nil || r.Failed > 0 {
+		return obs.Error
+	}
+	return obs.OK
 }
 
 // collection is one of them.
@@ -127,6 +139,7 @@ func (c *collection) outlived(ctx context.Context) error {
 			case reason != "":
 				c.report.Looked++
 				c.report.Kept[reason]++
+				c.saw("ended", obs.GCKept)
 			default:
 				c.remove(ctx, r, "ended")
 			}
@@ -144,6 +157,13 @@ func (c *collection) page(ctx context.Context, find func(context.Context) ([]sto
 	return find(ctx)
 }
 
+// saw counts a value that was looked at; a dry run counts nothing.
+func (c *collection) saw(class, action string) {
+	if !c.dry {
+		c.p.metrics.GCObjects.Inc(class, action)
+	}
+}
+
 func (c *collection) remove(ctx context.Context, r *store.Result, why string) {
 	c.report.Looked++
 	done := true
@@ -153,6 +173,7 @@ func (c *collection) remove(ctx context.Context, r *store.Result, why string) {
 		c.p.values.drop(r.Ref)
 		if err != nil {
 			c.report.Failed++
+			c.saw(why, obs.GCFailed)
 			c.p.sweepFailed(ctx, "result "+r.Ref, err)
 			return
 		}
@@ -161,6 +182,7 @@ func (c *collection) remove(ctx context.Context, r *store.Result, why string) {
 		return // somebody else did, or uses it
 	}
 	c.report.Removed++
+	c.saw(why, obs.GCRemoved)
 	c.report.Bytes += r.Bytes
 	if len(c.report.Results) < collectLines {
 		c.report.Results = append(c.report.Results, CollectedItem{r.Ref, r.Tier, r.Scope, r.Bytes, why})

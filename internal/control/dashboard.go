@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -95,6 +97,18 @@ func (p *Plane) sumUp(ctx context.Context, now time.Time) (s Summary, err error)
 	return s, nil
 }
 
+// SummaryOf sums up some executions, newest first, for those who may not see
+// all of them. Truncated says that there may be more.
+func SummaryOf(rows []store.Execution, playbooks int64, truncated bool, now time.Time) Summary {
+	s := Summary{Executions: map[string]int64{}, Playbooks: playbooks, At: now, Truncated: truncated}
+	for i := range rows {
+		s.Executions[rows[i].Status]++
+	}
+	s.Recent = rows[:min(len(rows), summaryRuns)]
+	s.Trend = trend(now.Truncate(time.Hour).Add(-(trendHours-1)*time.Hour), rows)
+	return s
+}
+
 func (p *Plane) workers(ctx context.Context) (n int, err error) {
 	list, err := p.Registered(ctx, RegisteredFilter{Kind: event.KindWorkerPool})
 	for _, r := range list {
@@ -132,8 +146,19 @@ type Gauges struct {
 	Running int64 // executions
 	Workers int
 	Outbox  store.OutboxCounts
+	Pending map[string]int64     // commands that wait, by pool
+	Pools   map[string]PoolGauge // of workers heard of lately
+	Lags    []bus.Lag            // of the broker's consumers
 	At      time.Time
 }
+
+// PoolGauge is what serves a pool.
+type PoolGauge struct{ Workers, Slots int }
+
+const (
+	pendingMost = 100_000 // commands that are counted
+	lagMost     = 64
+)
 
 // Gauges looks at the store, at most once in a few seconds; Stats are those of now.
 func (p *Plane) Gauges(ctx context.Context) (Gauges, error) {
@@ -159,8 +184,61 @@ func (p *Plane) gauge(ctx context.Context, now time.Time) (g Gauges, err error) 
 	if g.Outbox, err = p.store.CountOutbox(ctx, now, p.o.Outbox.Lease); err != nil {
 		return g, storeError("count the outbox", err)
 	}
-	g.Workers, err = p.workers(ctx)
-	return g, err
+	if g.Pending, err = p.store.CountPending(ctx, pendingMost); err != nil {
+		return g, storeError("count pending commands", err)
+	}
+	if g.Workers, g.Pools, err = p.serving(ctx); err != nil {
+		return g, err
+	}
+	if broker, ok := p.bus.(bus.Lagging); ok {
+		g.Lags, _ = broker.Lags(ctx, lagMost) // a broker that is away shows elsewhere
+	}
+	return g, nil
+}
+
+// serving counts the workers heard of lately, and the pools they serve.
+func (p *Plane) serving(ctx context.Context) (n int, pools map[string]PoolGauge, err error) {
+	list, err := p.Registered(ctx, RegisteredFilter{Kind: event.KindWorkerPool})
+	pools = map[string]PoolGauge{}
+	for _, r := range list {
+		if r.Status == offline {
+			continue
+		}
+		n++
+		for _, name := range poolsServed(r.Labels) {
+			g := pools[name]
+			g.Workers++
+			if r.Capacity != nil {
+				g.Slots += *r.Capacity
+			}
+			pools[name] = g
+		}
+	}
+	return n, pools, err
+}
+
+// poolsServed are the pools that a worker names in its labels; one that names
+// none is taken for a worker of the shared pool.
+func poolsServed(labels json.RawMessage) []string {
+	var said struct {
+		Pool  string   `json:"pool_name"`
+		Pools []string `json:"pools"`
+	}
+	_ = json.Unmarshal(labels, &said) // what cannot be read says nothing
+	switch {
+	case len(said.Pools) > 0:
+		return said.Pools
+	case said.Pool != "":
+		return []string{said.Pool}
+	}
+	return []string{poolOf("")}
+}
+
+// Ready tells whether the database answers and the broker is connected.
+func (p *Plane) Ready(ctx context.Context) (database, broker bool) {
+	ctx, cancel := context.WithTimeout(ctx, gaugesWithin)
+	defer cancel()
+	return p.store.Ping(ctx) == nil, p.bus.Connected()
 }
 
 // PoolState is the state of the connections to the database.

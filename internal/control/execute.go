@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
@@ -22,6 +23,7 @@ type ExecuteRequest struct {
 	Pool              string
 	Trace             json.RawMessage // inherited from the parent when empty
 	Dedup             *Dedup          // start only once; nil starts always
+	Actor             *event.Actor    // who asks, for the log; nil where nobody is known
 	Caller            string          // who asks, where that is known; keys of different callers do not mix
 }
 
@@ -67,6 +69,7 @@ func (p *Plane) execute(ctx context.Context, r ExecuteRequest, from sources) (Ex
 type wish struct {
 	ExecuteRequest
 	once   *once
+	began  time.Time // for its span; zero when there are no traces
 	answer ExecuteAnswer
 	err    error
 }
@@ -75,7 +78,7 @@ func (w *wish) answered() bool { return w.err != nil || w.answer.Status != "" }
 
 // consider checks a request and whether it was granted before.
 func (p *Plane) consider(ctx context.Context, r ExecuteRequest) *wish {
-	w := &wish{ExecuteRequest: r}
+	w := &wish{ExecuteRequest: r, began: p.tracing()}
 	if r.Pool != "" {
 		if w.err = event.CheckPool(r.Pool); w.err != nil {
 			return w
@@ -112,10 +115,13 @@ func (p *Plane) follow(ctx context.Context, w *wish, from sources) (ExecuteAnswe
 		if trace, err = from.traceOf(ctx, w.ParentExecutionID); err != nil {
 			return ExecuteAnswer{}, err
 		}
+		trace = p.executionTrace(trace, w.ParentExecutionID)
 	}
-	answer, err := p.begins(ctx, what.program, &startInput{once: w.once}, engine.StartInput{
-		CatalogID: what.catalogID, ParentExecutionID: w.ParentExecutionID,
-		Path: what.path, Version: what.version, Pool: w.Pool, Payload: w.Payload, Trace: trace,
+	answer, err := p.requested(ctx, w.began, trace, func(trace json.RawMessage) (ExecuteAnswer, error) {
+		return p.begins(ctx, what.program, &startInput{once: w.once, actor: w.Actor}, engine.StartInput{
+			CatalogID: what.catalogID, ParentExecutionID: w.ParentExecutionID,
+			Path: what.path, Version: what.version, Pool: w.Pool, Payload: w.Payload, Trace: trace,
+		})
 	})
 	if answer.Status == statusStarted {
 		answer.Warnings = what.program.Undeclared(w.Payload)
@@ -162,7 +168,7 @@ func (p *Plane) start(ctx context.Context, program *engine.Program, input *start
 	if err != nil {
 		return ExecuteAnswer{}, err
 	}
-	input.ticket, input.start = newTicket(), e
+	input.ticket, input.start = newTicket(), actedBy(e, input.actor)
 	input.live = &live{state: engine.NewState(in.ExecutionID), program: program, trace: in.Trace}
 	if err := p.ask(ctx, in.ExecutionID, input); err != nil {
 		return ExecuteAnswer{}, err
@@ -174,6 +180,7 @@ type startInput struct {
 	ticket
 	start    event.Event
 	live     *live
+	actor    *event.Actor     // who asked for it; nil where nobody is known
 	once     *once            // the key it starts under; nil without one
 	reuse    *engine.Harvest  // what it takes over from another execution; nil when nothing
 	lost     func(ref string) // told of results to be taken over that are gone

@@ -10,9 +10,10 @@ import (
 
 // FinalizeRequest says how an execution is to be ended by hand.
 type FinalizeRequest struct {
-	Status string // COMPLETED or FAILED
-	Error  string // why it failed
-	Reason string // why it is ended by hand
+	Status string       // COMPLETED or FAILED
+	Error  string       // why it failed
+	Reason string       // why it is ended by hand
+	Actor  *event.Actor // nil where nobody is known
 }
 
 // FinalizeAnswer tells how the execution stands.
@@ -64,7 +65,7 @@ func (in *finalizeInput) apply(_ context.Context, ps *pass) error {
 		text = cmp.Or(in.end.Error, in.end.Reason, "ended by hand")
 	}
 	for _, e := range engine.Finalize(ps.state, in.end.Status, text, cmp.Or(in.end.Reason, "finalized"), ps.env) {
-		ps.add(e)
+		ps.add(actedBy(e, in.end.Actor))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -150,6 +151,7 @@ func (ps *pass) claim(c *engine.Command, worker string, expired bool, lease time
 	}
 	e, err := engine.Claim(ps.state, c, worker, ps.env.Now.Add(lease), env)
 	if err == nil {
+		ps.forfeit(c, cmp.Or(env.Lost, "its lease ended"))
 		e.CreatedAt = ps.env.Now
 	}
 	return e, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 // foldPage is how many events are read at a time when a state is folded.
@@ -27,15 +28,21 @@ type live struct {
 func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, err error) {
 	for _, cache := range []*lru[event.ID, *live]{p.states, p.recent} {
 		if lv, ok := cache.get(id); ok {
+			p.metrics.StatesBuilt.Inc(obs.StateCached, obs.OK)
 			return lv, false, nil
 		}
 	}
+	began := p.o.Clock()
+	defer func() {
+		p.metrics.StatesBuilt.Inc(obs.StateFolded, outcome(err))
+		p.phase(obs.PhaseLoad, began)
+	}()
 	lv = &live{state: engine.NewState(id)}
 	if err := p.catchUp(ctx, id, lv.state); err != nil {
 		return nil, false, err
 	}
 	if !lv.state.Started() {
-		return nil, false, event.Errorf(event.NotFound, "Execution not found: %s", id)
+		return nil, false, p.missing(ctx, id)
 	}
 	lv.trace = lv.state.Trace()
 	what, err := p.runnable(ctx, EntryRef{CatalogID: lv.state.Summary().CatalogID})

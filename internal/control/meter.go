@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -20,12 +21,72 @@ var eventTypes = []event.Type{
 var jobStates = []string{"succeeded", "failed", "failed_image_pull", "failed_oom", "failed_node_lost", "failed_timeout"}
 
 // NewMetrics makes the metrics of a server in the words of this package.
-func NewMetrics(version string) *obs.Metrics {
-	v := obs.Vocabulary{Pools: []string{"shared", "system", "subscription"}, JobStates: jobStates, Version: version}
+func NewMetrics(version string) *obs.Metrics { return NewMetricsIn(version, "") }
+
+// NewMetricsIn makes those of a server in a region.
+func NewMetricsIn(version, region string) *obs.Metrics {
+	v := obs.Vocabulary{
+		Pools: []string{"shared", "system", "subscription"}, JobStates: jobStates, Verdicts: verdicts, Surfaces: surfaces,
+		Version: version, Region: region,
+	}
 	for _, t := range eventTypes {
 		v.EventTypes = append(v.EventTypes, string(t))
 	}
 	return obs.New(v)
+}
+
+// verdicts are those on silent executions that are counted by name.
+var verdicts = []string{
+	VerdictLiveClaim, VerdictTimer, VerdictBusyPool, VerdictCallback, VerdictChild, VerdictParentActive, VerdictNudged, VerdictWouldFail,
+}
+
+// surfaces are the rows that a log is compared with.
+const (
+	surfaceExecution = "execution"
+	surfaceCommand   = "command"
+)
+
+var surfaces = []string{surfaceExecution, surfaceCommand}
+
+// mismatched counts contradictions between a log and its rows. Those about
+// commands name one.
+func (p *Plane) mismatched(differences []string) {
+	for _, d := range differences {
+		surface := surfaceExecution
+		if strings.HasPrefix(d, "command ") {
+			surface = surfaceCommand
+		}
+		p.metrics.ParityMismatches.Inc(surface)
+	}
+}
+
+// phase counts the time since began and returns now.
+func (p *Plane) phase(name string, began time.Time) time.Time {
+	now := p.o.Clock()
+	p.metrics.IngestPhase.Observe(now.Sub(began).Seconds(), name)
+	return now
+}
+
+// stored counts events by whether they go to the outbox.
+func (p *Plane) stored(events []event.Event, publish bool) {
+	if publish {
+		for i := range events {
+			p.metrics.Outboxed.Inc(string(events[i].Type.Canonical()))
+		}
+		return
+	}
+	reason := obs.SkippedOff
+	if p.o.Outbox.On {
+		reason = obs.SkippedSystem
+	}
+	p.metrics.NotOutboxed.Add(float64(len(events)), reason)
+}
+
+// finished counts an execution that has just ended.
+func (ps *pass) finished() {
+	if sum := ps.state.Summary(); ps.state.Final() && !sum.StartedAt.IsZero() {
+		ps.p.metrics.ExecutionTime.Observe(max(ps.env.Now.Sub(sum.StartedAt).Seconds(), 0), sum.Status)
+	}
 }
 
 // outcome is the word under which an operation is counted.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -149,6 +150,13 @@ type OutboxFailure struct {
 // together do not come back together. It returns the wait without the jitter;
 // marked is false when the row is not claimed, or not under the token.
 func (p *Plane) MarkFailed(ctx context.Context, f OutboxFailure) (wait time.Duration, marked bool, err error) {
+	if wait, marked, err = p.markFailed(ctx, f); marked {
+		p.metrics.OutboxFailed.Inc(obs.OutboxPublisher)
+	}
+	return wait, marked, err
+}
+
+func (p *Plane) markFailed(ctx context.Context, f OutboxFailure) (wait time.Duration, marked bool, err error) {
 	if strings.TrimSpace(f.Error) == "" {
 		return 0, false, event.Errorf(event.BadRequest, "error is empty: say why the row was not published")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -37,25 +38,26 @@ type pass struct {
 	tries int
 
 	// What one attempt collects; see reset.
-	refusals []error // of inputs[i]; nil when it was applied
-	env      engine.Env
-	began    int64 // sequence before the attempt
-	decide   bool
-	events   []event.Event
-	changed  []*engine.Command
-	seen     map[event.ID]struct{} // client-made event ids in events
-	plan     engine.Plan
-	issued   int // commands the plan issued, handed over or not
-	takers   []taker
-	expired  []*engine.Command   // lease is over, may be taken by a taker
-	losses   map[event.ID]string // why the holders of commands lost them
-	released []*engine.Command   // pending again, to be announced
-	mine     []*engine.Command   // for the local worker
-	stored   []store.Result      // values inputs put beside the log
-	unread   error               // a value beside the log could not be read
-	handed   int
-	spared   int  // of these, commands that were announced or issued, so that one announcement can be spared
-	reported bool // some report has been told how many commands the pass issued
+	refusals  []error // of inputs[i]; nil when it was applied
+	env       engine.Env
+	began     int64 // sequence before the attempt
+	decide    bool
+	events    []event.Event
+	changed   []*engine.Command
+	seen      map[event.ID]struct{} // client-made event ids in events
+	plan      engine.Plan
+	issued    int // commands the plan issued, handed over or not
+	takers    []taker
+	expired   []*engine.Command   // lease is over, may be taken by a taker
+	losses    map[event.ID]string // why the holders of commands lost them
+	released  []*engine.Command   // pending again, to be announced
+	mine      []*engine.Command   // for the local worker
+	stored    []store.Result      // values inputs put beside the log
+	unread    error               // a value beside the log could not be read
+	forfeited []attempt           // holds of commands that ended without a result, for their spans
+	handed    int
+	spared    int  // of these, commands that were announced or issued, so that one announcement can be spared
+	reported  bool // some report has been told how many commands the pass issued
 }
 
 // pass runs one pass and answers all its inputs.
@@ -166,17 +168,31 @@ func (ps *pass) again(ctx context.Context) error {
 			return storeError("append", ctx.Err())
 		}
 	}
+	seq := ps.state.Seq()
 	if err := ps.p.catchUp(ctx, ps.id, ps.state); err != nil {
 		return err
 	}
 	ps.fresh = true
-	return nil
+	if ps.state.Seq() > seq || !ps.state.Final() {
+		return nil
+	}
+	// What has ended and does not go on in the log may have been removed.
+	at, err := ps.p.store.RemovedAt(ctx, ps.id)
+	switch {
+	case err == nil:
+		ps.p.drop(ps.id)
+		return removedExecution(ps.id, at)
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	}
+	return storeError("look for a removed execution", err)
 }
 
 // attempt applies, decides, hands over and appends once. On error the caller
 // rolls back.
 func (ps *pass) attempt(ctx context.Context) error {
 	ps.reset()
+	began, wasFinal := ps.p.o.Clock(), ps.state.Final()
 	ps.state.Lend(ps.fetch(ctx))
 	ps.state.Begin()
 	if err := ps.applyInputs(ctx); err != nil {
@@ -192,6 +208,7 @@ func (ps *pass) attempt(ctx context.Context) error {
 		ps.released = append(ps.released, ps.plan.Woken...)
 	}
 	claims := ps.handOver()
+	ps.p.phase(obs.PhaseDecide, began)
 	ps.events = append(ps.events, ps.plan.Events...)
 	ps.events = append(ps.events, claims...)
 	if len(ps.events) > 0 {
@@ -200,6 +217,9 @@ func (ps *pass) attempt(ctx context.Context) error {
 		}
 	}
 	ps.state.Commit()
+	if !wasFinal {
+		ps.finished()
+	}
 	ps.finish()
 	return nil
 }
@@ -210,7 +230,7 @@ func (ps *pass) reset() {
 	ps.decide, ps.reported, ps.handed, ps.spared, ps.issued = false, false, 0, 0, 0
 	ps.events, ps.changed, ps.seen, ps.plan = nil, nil, nil, engine.Plan{}
 	ps.takers, ps.expired, ps.released, ps.mine = nil, nil, nil, nil
-	ps.stored, ps.unread = nil, nil
+	ps.stored, ps.unread, ps.forfeited = nil, nil, nil
 }
 
 // applyInputs applies each input and notes which are refused; they are told
@@ -273,6 +293,7 @@ func (ps *pass) finish() {
 		ps.p.nudges.drop(ps.id)
 		ps.announce()
 		ps.followUp()
+		ps.record()
 		ps.p.watchers.wake(ps.id, ps.state.Final())
 	}
 	ps.p.alarms.set(ps.id, ps.alarmAt())
@@ -346,5 +367,6 @@ func (ps *pass) wire(c *engine.Command) (*event.Command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("put command %s together: %w", c.ID, err)
 	}
+	w.Meta.Trace = ps.p.commandTrace(w.Meta.Trace, c.EventID)
 	return w, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -18,6 +19,7 @@ func (ps *pass) append(ctx context.Context) error {
 	}
 	row := executionRow(ps.state.Summary())
 	publish := ps.p.publishes(row.Path)
+	began := ps.p.o.Clock()
 	err := ps.p.store.Append(ctx, store.Batch{
 		Execution: row,
 		Publish:   publish,
@@ -27,6 +29,7 @@ func (ps *pass) append(ctx context.Context) error {
 		Results:   ps.results(),
 		Claim:     ps.claimed(),
 	})
+	ps.p.phase(obs.PhaseAppend, began)
 	if err == nil {
 		err = failpoint.Hit(failpoint.AppendAfter)
 	}
@@ -37,6 +40,7 @@ func (ps *pass) append(ctx context.Context) error {
 	}
 	ps.p.counters.appends.Add(1)
 	ps.p.counters.events.Add(int64(len(ps.events)))
+	ps.p.stored(ps.events, publish)
 	if publish {
 		ps.p.relay.wake()
 	}

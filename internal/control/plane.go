@@ -37,26 +37,28 @@ type Options struct {
 	Clock   func() time.Time // time.Now
 	Logger  *slog.Logger     // discards
 	Metrics *obs.Metrics     // counted where nobody looks
+	Tracer  *obs.Tracer      // nil makes no spans
 
 	ServerURL   string            // put into notifications: where workers claim
 	TemplateEnv map[string]string // what the templates of workloads see as env
 
-	Lease           time.Duration // 60 s: how long a claim holds without a heartbeat
-	QuietLease      time.Duration // 30 min: the lease of a worker that sends no heartbeats
-	PoolLease       time.Duration // 2 min: the lease of a registered worker that beats only for itself
-	HardTimeout     time.Duration // 30 min: how long such a worker keeps a command at most
-	Republish       time.Duration // 2 s: age after which a pending command is announced again
-	Sweep           time.Duration // 1 s: how often pending and expired commands are looked for
-	Recover         time.Duration // 30 s: silence after which an open execution is decided again
-	Drain           time.Duration // 30 s: how long Run waits for unfinished passes once it is told to end
-	CacheExecutions int           // 4096 folded states kept
-	CachePrograms   int           // 256 compiled playbooks kept
-	MailboxLimit    int           // 4096 inputs may wait per execution
-	MaxAttempts     int           // 3 claims of one command, then it is given up
-	Errands         int           // 8 messages between executions under way at a time
-	Outbox          OutboxOptions // whether and by whom events are published
-	Stall           StallOptions  // what becomes of executions that do not get on
-	Results         ResultOptions // where large values are kept, and how long
+	Lease           time.Duration    // 60 s: how long a claim holds without a heartbeat
+	QuietLease      time.Duration    // 30 min: the lease of a worker that sends no heartbeats
+	PoolLease       time.Duration    // 2 min: the lease of a registered worker that beats only for itself
+	HardTimeout     time.Duration    // 30 min: how long such a worker keeps a command at most
+	Republish       time.Duration    // 2 s: age after which a pending command is announced again
+	Sweep           time.Duration    // 1 s: how often pending and expired commands are looked for
+	Recover         time.Duration    // 30 s: silence after which an open execution is decided again
+	Drain           time.Duration    // 30 s: how long Run waits for unfinished passes once it is told to end
+	CacheExecutions int              // 4096 folded states kept
+	CachePrograms   int              // 256 compiled playbooks kept
+	MailboxLimit    int              // 4096 inputs may wait per execution
+	MaxAttempts     int              // 3 claims of one command, then it is given up
+	Errands         int              // 8 messages between executions under way at a time
+	Outbox          OutboxOptions    // whether and by whom events are published
+	Stall           StallOptions     // what becomes of executions that do not get on
+	Results         ResultOptions    // where large values are kept, and how long
+	Retention       RetentionOptions // how long executions are kept
 
 	Secrets *SecretOptions // nil keeps no credentials
 }
@@ -82,6 +84,7 @@ func (o Options) withDefaults() Options {
 	o.Errands = orDefault(o.Errands, 8)
 	o.Outbox = o.Outbox.withDefaults()
 	o.Results.Grace = orDefault(o.Results.Grace, day)
+	o.Retention = o.Retention.withDefaults()
 	return o
 }
 
@@ -110,7 +113,9 @@ type Plane struct {
 	bus   bus.Bus
 	log   *slog.Logger
 	local LocalWorker // nil without one; set before Run
-	began time.Time
+	// schedules follow the catalog; nil without any.
+	schedules Declarer
+	began     time.Time
 
 	runnables *lru[event.ID, *runnable]
 	states    *lru[event.ID, *live] // executions that go on
@@ -126,25 +131,26 @@ type Plane struct {
 	stopWork context.CancelFunc
 	ran      atomic.Bool
 
-	out      *publisher
-	relay    *relay // nil when others publish events, or nobody
-	alarms   *alarms
-	errands  chan errand
-	values   *lru[string, json.RawMessage]
-	results  *result.Service
-	repeats  *lru[event.ID, repeat] // announcements of waiting commands so far
-	nudges   *lru[event.ID, repeat] // recovery looks at silent executions so far
-	watchers watchers
-	counters counters
-	metrics  *obs.Metrics
-	forgot   atomic.Int64 // when silent processes were last looked for, in Unix nanoseconds
-	summary  *shortLived[Summary]
-	gauges   *shortLived[Gauges]
-	stalled  endedStalls
-	busy     *shortLived[map[string]bool] // pools whose workers run something
-	awake    atomic.Int64                 // since when silence is watched, in Unix nanoseconds
-	keyed    *lru[event.ID, struct{}]     // executions for which secrets are kept
-	proof    sync.Mutex                   // held while the store is checked or rebuilt
+	out       *publisher
+	relay     *relay // nil when others publish events, or nobody
+	alarms    *alarms
+	errands   chan errand
+	values    *lru[string, json.RawMessage]
+	results   *result.Service
+	repeats   *lru[event.ID, repeat] // announcements of waiting commands so far
+	nudges    *lru[event.ID, repeat] // recovery looks at silent executions so far
+	watchers  watchers
+	counters  counters
+	metrics   *obs.Metrics
+	forgot    atomic.Int64 // when silent processes were last looked for, in Unix nanoseconds
+	summary   *shortLived[Summary]
+	gauges    *shortLived[Gauges]
+	stalled   endedStalls
+	busy      *shortLived[map[string]bool] // pools whose workers run something
+	awake     atomic.Int64                 // since when silence is watched, in Unix nanoseconds
+	keyed     *lru[event.ID, struct{}]     // executions for which secrets are kept
+	proof     sync.Mutex                   // held while the store is checked or rebuilt
+	retaining retaining
 }
 
 // New makes a control plane. It accepts work at once; Run owns what goes on in
@@ -206,6 +212,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	sweeps.Go(func() { p.ring(ctx) })
 	sweeps.Go(func() { p.maintain(ctx) })
 	sweeps.Go(func() { p.sweepResults(ctx) })
+	sweeps.Go(func() { p.sweepRetention(ctx) })
 	stop := make(chan struct{})
 	relaying, stopRelay := context.WithCancel(context.Background())
 	defer stopRelay()

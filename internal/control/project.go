@@ -55,7 +55,7 @@ func (p *Plane) Project(ctx context.Context, events []event.Event) (Taken, error
 			},
 		}
 	}
-	return p.take(ctx, items, true)
+	return p.counted(p.take(ctx, items, true))
 }
 
 // Materialize takes events as workers report them, of any executions.
@@ -66,7 +66,14 @@ func (p *Plane) Materialize(ctx context.Context, reports []event.Report) (Taken,
 			items = append(items, foreign{index: i, execution: r.ExecutionID, worker: r.WorkerID, incoming: in})
 		}
 	}
-	return p.take(ctx, items, false)
+	return p.counted(p.take(ctx, items, false))
+}
+
+// counted counts what became of events from outside.
+func (p *Plane) counted(t Taken, err error) (Taken, error) {
+	p.metrics.Projected.Add(float64(t.Stored))
+	p.metrics.ProjectedTwice.Add(float64(t.Duplicates))
+	return t, err
 }
 
 // metaWithCommand is the meta by which a report names its command: who may end
@@ -149,9 +156,9 @@ func (t *Taken) reject(it foreign, why string) {
 // takeGroup takes the events of one execution.
 func (p *Plane) takeGroup(ctx context.Context, id event.ID, items []foreign) (Taken, error) {
 	var t Taken
-	if _, err := p.store.Execution(ctx, id); event.CodeOf(err) == event.NotFound && err != nil {
+	if _, err := p.Execution(ctx, id); event.CodeOf(err) == event.NotFound && err != nil {
 		for _, it := range items {
-			t.reject(it, "Execution not found: "+id.String())
+			t.reject(it, err.Error())
 		}
 		return t, nil
 	} else if err != nil {
@@ -365,6 +372,7 @@ func (p *Plane) Advance(ctx context.Context, ids []event.ID) ([]Advanced, []NotA
 			failed = append(failed, NotAdvanced{id, err.Error()})
 		default:
 			advanced = append(advanced, a)
+			p.metrics.ProjectionAdvanced.Inc()
 		}
 	}
 	return advanced, failed, nil

@@ -125,6 +125,6 @@ func (ps *pass) announce() {
 func (ps *pass) note(c *engine.Command) event.Notification {
 	return event.Notification{
 		ExecutionID: ps.id, EventID: c.EventID, CommandID: c.ID, Step: c.Step,
-		ServerURL: ps.p.o.ServerURL, Pool: ps.state.Pool(), Trace: ps.state.Trace(), ToolKind: c.Kind,
+		ServerURL: ps.p.o.ServerURL, Pool: ps.state.Pool(), Trace: ps.p.commandTrace(ps.state.Trace(), c.EventID), ToolKind: c.Kind,
 	}
 }

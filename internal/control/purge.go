@@ -62,7 +62,7 @@ func (p *Plane) inBatches(ctx context.Context, table string, remove func(ctx con
 type PurgeRequest struct {
 	CommandDays    int // since commands of ended executions ended
 	RuntimeMinutes int // since processes were last heard of
-	EventDays      int // not offered
+	EventDays      int // since executions ended, all that belongs to them with them
 }
 
 // Purged counts what was removed.
@@ -72,6 +72,9 @@ type Purged struct {
 	Events   int `json:"events_purged"`
 	Outbox   int `json:"outbox_purged"`
 	Claims   int `json:"claims_purged"`
+
+	Executions int `json:"executions_purged"`
+	Partitions int `json:"event_partitions_dropped"` // of the events
 }
 
 // Purge removes what has served its time, in batches. When it ends early, what
@@ -83,11 +86,8 @@ func (p *Plane) Purge(ctx context.Context, r PurgeRequest) (done Purged, err err
 		return done, event.Errorf(event.Invalid, "command_retention_days: want a number from 0 to %d", most)
 	case r.RuntimeMinutes < 0 || r.RuntimeMinutes > most*24*60:
 		return done, event.Errorf(event.Invalid, "runtime_stale_minutes: want a number from 0 to %d", most*24*60)
-	case r.EventDays != 0:
-		return done, &event.Error{
-			Code: event.Invalid, Message: "event_retention_days: events are the record of what happened; this route does not remove them yet",
-			Remedy: "leave it out or set it to 0",
-		}
+	case r.EventDays < 0 || r.EventDays > most:
+		return done, event.Errorf(event.Invalid, "event_retention_days: want a number from 0 to %d", most)
 	}
 	now := p.now()
 	if before := now.Add(-time.Duration(r.CommandDays) * day); r.CommandDays > 0 {
@@ -105,6 +105,18 @@ func (p *Plane) Purge(ctx context.Context, r PurgeRequest) (done Purged, err err
 	if done.Outbox, err = p.purgeOutbox(ctx); err != nil {
 		return done, err
 	}
-	done.Claims, err = p.purgeClaims(ctx)
-	return done, err
+	if done.Claims, err = p.purgeClaims(ctx); err != nil || r.EventDays == 0 {
+		return done, err
+	}
+	return done, p.purgeEvents(ctx, r.EventDays, &done)
+}
+
+// purgeEvents removes executions that ended that long ago. Where the policy in
+// force keeps some of them longer, it is followed.
+func (p *Plane) purgeEvents(ctx context.Context, days int, done *Purged) error {
+	age := time.Duration(days) * day
+	report, err := p.Retain(ctx, RetentionRequest{Policy: p.o.Retention.Policy.orElse(age)})
+	done.Executions, done.Partitions = report.Removed, report.Partitions
+	done.Events = report.Rows["event"]
+	return err
 }

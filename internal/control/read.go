@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/engine"
@@ -15,12 +16,31 @@ import (
 func (p *Plane) Execution(ctx context.Context, id event.ID) (store.Execution, error) {
 	row, err := p.store.Execution(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Execution{}, noExecution(id)
+		return store.Execution{}, p.missing(ctx, id)
 	}
 	if err != nil {
 		return store.Execution{}, storeError("read execution", err)
 	}
 	return row, nil
+}
+
+// missing tells why an execution is not there: it never was, or was removed.
+func (p *Plane) missing(ctx context.Context, id event.ID) error {
+	at, err := p.store.RemovedAt(ctx, id)
+	switch {
+	case err == nil:
+		return removedExecution(id, at)
+	case !errors.Is(err, store.ErrNotFound):
+		return storeError("look for a removed execution", err)
+	}
+	return noExecution(id)
+}
+
+func removedExecution(id event.ID, at time.Time) error {
+	return &event.Error{
+		Code: event.NotFound, Reason: "removed", Err: store.ErrRemoved,
+		Message: fmt.Sprintf("Execution not found: %s was removed on %s because its time to be kept was over", id, at.Format(time.DateOnly)),
+	}
 }
 
 func noExecution(id event.ID) error {

@@ -29,6 +29,8 @@ type RegisterRequest struct {
 	Content      string // YAML, or base64 of it
 	ResourceType string // used when the document names no kind; empty = Playbook
 	Path         string // stored under this one instead of the document's own
+	// Permit refuses the path the document turns out to have; nil allows any.
+	Permit func(path string) error
 }
 
 // Registration is a stored resource and what was noticed about it.
@@ -45,11 +47,16 @@ func (p *Plane) Register(ctx context.Context, r RegisterRequest) (Registration, 
 	if err != nil {
 		return Registration{}, err
 	}
+	if r.Permit != nil {
+		if err := r.Permit(e.Path); err != nil {
+			return Registration{}, err
+		}
+	}
 	e.CatalogID, e.CreatedAt = p.o.IDs(), p.now()
 	if e, err = p.addEntry(ctx, e); err != nil {
 		return Registration{}, storeError("add catalog entry", err)
 	}
-	return Registration{Entry: e, Problems: problems}, nil
+	return Registration{Entry: e, Problems: problems}, p.declare(ctx, e.Path)
 }
 
 // registerTries bounds how often a registration is tried against others of the

@@ -9,6 +9,7 @@ import (
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -216,6 +217,8 @@ func (f *freight) settle(ctx context.Context) error {
 			}
 		}
 	}
+	f.r.p.metrics.OutboxFailed.Add(float64(len(rest)), obs.OutboxBroker)
+	f.r.p.metrics.OutboxFailed.Add(float64(len(refused)), obs.OutboxTooLarge)
 	err := f.mark(ctx, published)
 	for _, i := range refused {
 		err = cmp.Or(err, f.refuse(ctx, i))
@@ -244,15 +247,16 @@ func (f *freight) mark(ctx context.Context, ids []int64) error {
 			break
 		}
 	}
+	f.r.p.metrics.OutboxFailed.Add(float64(len(ids)), obs.OutboxStore)
 	return storeError("mark outbox rows published", err)
 }
 
 func (f *freight) refuse(ctx context.Context, i int) error {
 	row := &f.rows[i]
-	wait, _, err := f.r.p.MarkFailed(ctx, OutboxFailure{
+	wait, _, err := f.r.p.markFailed(ctx, OutboxFailure{
 		OutboxID: row.ID, Token: f.token, Error: f.errs[i].Error(), Attempts: row.Attempts, MaxDelay: failureMost,
 	})
-	f.r.p.log.Warn("event not published", "execution_id", row.Event.ExecutionID, "event_id", row.Event.EventID,
+	f.r.p.log.Warn("event not published", "execution_id", row.Event.ExecutionID, "step", row.Event.NodeName, "event_id", row.Event.EventID,
 		"attempt", row.Attempts, "again_in", wait, "error", f.errs[i])
 	return err
 }

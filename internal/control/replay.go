@@ -156,6 +156,8 @@ type replaying struct {
 
 // replayRun folds a log page by page.
 func (p *Plane) replayRun(ctx context.Context, o replay.Options, cut cutoff, limit int64, named bool) (*replaying, error) {
+	began := p.o.Clock()
+	defer func() { p.metrics.ReplayTime.Observe(p.o.Clock().Sub(began).Seconds()) }()
 	run := &replaying{p: p, cut: cut, limit: limit}
 	base := p.thaw(ctx, &o, cut, limit, named)
 	run.fold = replay.NewFold(o)

@@ -59,7 +59,9 @@ func (p *Plane) ReplayParity(ctx context.Context, execution event.ID) ([]string,
 		if again.LastSeq != row.LastSeq {
 			continue
 		}
-		return replay.Differences(run.fold.State(), liveOf(row, commands)), nil
+		found := replay.Differences(run.fold.State(), liveOf(row, commands))
+		p.mismatched(found)
+		return found, nil
 	}
 	return nil, event.Errorf(event.Conflict, "execution %s goes on too fast to be compared", execution)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -51,7 +52,12 @@ func (p *Plane) report(ctx context.Context, r event.Report) (event.ReportAnswer,
 	if p.local != nil && r.WorkerID == p.local.ID() {
 		ask = p.askHere
 	}
-	if err := ask(ctx, r.ExecutionID, in); err != nil {
+	began := p.tracing()
+	err := ask(ctx, r.ExecutionID, in)
+	if p.o.Tracer != nil {
+		p.answered(ctx, "event.ingest", &in.served, began, err, obs.Number("events", len(in.incoming)), obs.Text("worker", r.WorkerID))
+	}
+	if err != nil {
 		return event.ReportAnswer{}, err
 	}
 	return in.ans, nil
@@ -70,6 +76,7 @@ type reportInput struct {
 	beats []int // heartbeats, which renew a lease and are not stored
 	held  []int // claims and callbacks reported again, which are not stored: their id is 0
 
+	served  served
 	earlier map[int]event.ID // ends of commands that had ended, and by which event
 	handed  []*engine.Command
 	ans     event.ReportAnswer
@@ -81,6 +88,7 @@ func (in *reportInput) apply(ctx context.Context, ps *pass) error {
 	if err != nil {
 		return err
 	}
+	in.served.note(ps, commandOf(events))
 	over, err := ps.endedLongAgo(ctx, events)
 	if err != nil {
 		return err

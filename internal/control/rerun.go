@@ -20,6 +20,7 @@ type RerunRequest struct {
 	Latest   bool            // the latest version of the playbook instead of the one the original ran
 	Version  int             // this version; 0 = see Latest
 	Trace    json.RawMessage // the original's when empty
+	Actor    *event.Actor    // who asks, for the log; nil where nobody is known
 }
 
 // Rerun starts a new execution of what another one ran, with its workload, pool
@@ -28,6 +29,13 @@ type RerunRequest struct {
 func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (ExecuteAnswer, error) {
 	if err := checkTrace(r.Trace); err != nil {
 		return ExecuteAnswer{}, err
+	}
+	began := p.tracing()
+	// The original stays until the rerun has begun and refers to what it uses.
+	if err := p.store.HoldExecution(ctx, id, p.now().Add(holdTime)); errors.Is(err, store.ErrNotFound) {
+		return ExecuteAnswer{}, p.missing(ctx, id)
+	} else if err != nil {
+		return ExecuteAnswer{}, storeError("hold the execution", err)
 	}
 	first, err := p.startOf(ctx, id)
 	if err != nil {
@@ -53,13 +61,16 @@ func (p *Plane) Rerun(ctx context.Context, id event.ID, r RerunRequest) (Execute
 		return ExecuteAnswer{}, err
 	}
 	var lost []string
-	input := &startInput{lost: func(ref string) { lost = append(lost, ref) }}
+	input := &startInput{actor: r.Actor, lost: func(ref string) { lost = append(lost, ref) }}
 	if r.FromStep != "" {
 		if input.reuse, err = p.harvest(ctx, id, ran, what, r.FromStep); err != nil {
 			return ExecuteAnswer{}, err
 		}
 	}
-	answer, err := p.begins(ctx, what.program, input, in)
+	answer, err := p.requested(ctx, began, in.Trace, func(trace json.RawMessage) (ExecuteAnswer, error) {
+		in.Trace = trace
+		return p.begins(ctx, what.program, input, in)
+	})
 	if err == nil {
 		answer.Warnings = append(what.program.Undeclared(r.Payload), gone(lost)...)
 	}

@@ -191,7 +191,8 @@ func (p *Plane) recordSecrets(ctx context.Context, op string, r event.SecretRequ
 
 // SealSecrets is ResolveSecrets for a worker elsewhere: what it gets is sealed
 // for the key it registered with. BadRequest when it has none.
-func (p *Plane) SealSecrets(ctx context.Context, r event.SecretRequest) (event.SecretAnswer, error) {
+func (p *Plane) SealSecrets(ctx context.Context, r event.SecretRequest) (_ event.SecretAnswer, err error) {
+	defer func() { p.metrics.CredentialsSealed.Inc(sealing(err)) }()
 	if err := p.checkAliases(r); err != nil {
 		return event.SecretAnswer{}, err
 	}
@@ -210,9 +211,31 @@ func (p *Plane) SealSecrets(ctx context.Context, r event.SecretRequest) (event.S
 	defer clear(plain)
 	s, err := sealed.Seal(key, sealed.Binding{Execution: r.ExecutionID, Aliases: r.Aliases}, plain)
 	if err != nil {
-		return event.SecretAnswer{}, err
+		return event.SecretAnswer{}, errSeal{err}
 	}
 	return event.SecretAnswer{Sealed: &s}, nil
+}
+
+// errSeal tells that a secret was found and could not be sealed.
+type errSeal struct{ error }
+
+// Unwrap gives the cause.
+func (e errSeal) Unwrap() error { return e.error }
+
+// sealing is the word under which an attempt to seal secrets is counted.
+func sealing(err error) string {
+	if _, failed := errors.AsType[errSeal](err); failed {
+		return "seal_error"
+	}
+	switch reason := reasonOf(err); {
+	case err == nil:
+		return "ok"
+	case reason == "no_pubkey" || reason == "residency_violation":
+		return reason
+	case event.CodeOf(err) == event.Forbidden:
+		return "denied"
+	}
+	return "credential_error"
 }
 
 // workerKey is the key that a worker registered with.
@@ -269,7 +292,8 @@ func (p *Plane) checkKey(ctx context.Context, r *event.Registration) error {
 // SealedCredential gives a worker one secret of an execution, of which it holds
 // some command, in the older form: sealed in version 1. BadRequest when the
 // worker has no key.
-func (p *Plane) SealedCredential(ctx context.Context, alias, worker string, execution event.ID) (event.Sealed, error) {
+func (p *Plane) SealedCredential(ctx context.Context, alias, worker string, execution event.ID) (_ event.Sealed, err error) {
+	defer func() { p.metrics.CredentialsSealed.Inc(sealing(err)) }()
 	r := event.SecretRequest{ExecutionID: execution, WorkerID: worker, Aliases: []string{alias}}
 	if err := p.checkAliases(r); err != nil {
 		return event.Sealed{}, err
@@ -292,7 +316,11 @@ func (p *Plane) SealedCredential(ctx context.Context, alias, worker string, exec
 		return event.Sealed{}, event.Errorf(event.Internal, "the secret has no JSON form")
 	}
 	defer clear(plain)
-	return sealed.SealV1(key, plain)
+	out, err := sealed.SealV1(key, plain)
+	if err != nil {
+		return event.Sealed{}, errSeal{err}
+	}
+	return out, nil
 }
 
 // holdsSome checks that a worker holds some live claim of an execution.

@@ -26,7 +26,8 @@ const (
 // SignalRequest is something that is sent to an execution.
 type SignalRequest struct {
 	event.SentSignal
-	EventID event.ID // made by the sender; what has the same id is sent once. 0 = any
+	EventID event.ID     // made by the sender; what has the same id is sent once. 0 = any
+	Actor   *event.Actor // nil where nobody is known
 }
 
 // SignalAnswer tells what became of a signal.
@@ -118,7 +119,7 @@ func (in *signalInput) apply(ctx context.Context, ps *pass) error {
 			Remedy:  "check the name, or send it when a step waits for it",
 		}
 	}
-	ps.add(engine.Received(ps.state, in.r.SentSignal, in.id, ps.env))
+	ps.add(actedBy(engine.Received(ps.state, in.r.SentSignal, in.id, ps.env), in.r.Actor))
 	ps.decide = true
 	in.ans = SignalAnswer{Status: "buffered", Woken: len(waiting), EventID: in.id}
 	if len(waiting) > 0 {

@@ -12,7 +12,7 @@ import (
 // it fails with that reason.
 func (ps *pass) undelivered(c *engine.Command, err error) {
 	p, id := ps.p, ps.id
-	p.log.Error("command not delivered", "execution_id", id, "command_id", c.ID, "error", err)
+	p.log.Error("command not delivered", "execution_id", id, "step", c.Step, "command_id", c.ID, "error", err)
 	if event.CodeOf(err) == event.Unavailable {
 		beat := event.Heartbeat{EventID: c.EventID, ExecutionID: id, WorkerID: c.Worker, Attempt: c.Attempt}
 		p.send(func(ctx context.Context) error { return p.Release(ctx, beat) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 )
 
 // How the sweep for executions without progress acts.
@@ -99,12 +100,14 @@ func (p *Plane) watched(now time.Time) bool {
 func (p *Plane) sweepStalledPage(ctx context.Context, after event.ID) event.ID {
 	ids, err := p.silent(ctx, after, stallScan)
 	if err != nil {
+		p.metrics.Stalled.Inc(obs.Error)
 		p.sweepFailed(ctx, "executions without progress", err)
 		return after
 	}
 	hopeless := make([]StalledExecution, 0, p.o.Stall.Limit)
 	for _, id := range ids {
 		x, err := p.judge(ctx, id, false)
+		p.judged(x, err)
 		switch {
 		case ctx.Err() != nil:
 			return after
@@ -124,11 +127,24 @@ func (p *Plane) sweepStalledPage(ctx context.Context, after event.ID) event.ID {
 	return ids[len(ids)-1]
 }
 
+// judged counts a silent execution by what is made of it.
+func (p *Plane) judged(x StalledExecution, err error) {
+	switch {
+	case errors.Is(err, errWritten):
+	case err != nil:
+		p.metrics.Stalled.Inc(obs.Error)
+	default:
+		p.metrics.Stalled.Inc(obs.SweepCandidate)
+		p.metrics.Stalled.Inc(x.Verdict)
+	}
+}
+
 // endStalled ends those that have been silent longest.
 func (p *Plane) endStalled(ctx context.Context, hopeless []StalledExecution) {
 	slices.SortFunc(hopeless, func(a, b StalledExecution) int { return cmp.Compare(b.IdleSeconds, a.IdleSeconds) })
 	for i, x := range hopeless {
 		if i == p.o.Stall.Limit {
+			p.metrics.Stalled.Add(float64(len(hopeless)-i), obs.SweepCapped)
 			p.log.Warn("executions without progress deferred to the next sweep", "count", len(hopeless)-i)
 			return
 		}
@@ -139,10 +155,12 @@ func (p *Plane) endStalled(ctx context.Context, hopeless []StalledExecution) {
 		done, err := p.judge(ctx, event.ID(x.ExecutionID), true)
 		switch {
 		case err != nil && ctx.Err() == nil && !errors.Is(err, errWritten):
+			p.metrics.Stalled.Inc(obs.Error)
 			p.log.Warn("execution without progress not ended", "execution_id", x.ExecutionID, "error", err)
 		case err == nil && done.Verdict == VerdictFailed:
 			p.log.Warn("execution without progress ended", "execution_id", x.ExecutionID, "cause", done.Cause)
 			p.stalled.add(done)
+			p.metrics.Stalled.Inc(obs.SweepTerminated)
 		}
 	}
 }

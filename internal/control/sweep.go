@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -78,17 +79,25 @@ func (p *Plane) sweepExpired(ctx context.Context, w *rowWindow) {
 	defer cancel()
 	rows, err := p.store.ExpiredCommands(qctx, p.now(), w.limit)
 	if err != nil {
+		p.metrics.Orphans.Inc(obs.Error)
 		p.sweepFailed(ctx, "expired commands", err)
 	}
 	due := p.sweepRowsDue(rows, func(row *store.Command, attempt int) {
 		last := row.Attempt >= row.MaxAttempts
+		p.metrics.Orphans.Inc(obs.SweepCandidate)
 		if last || p.localFree(row.Pool) {
 			_ = p.tell(row.ExecutionID, &expiredInput{ticket: newTicket(), eventID: row.EventID})
 		}
 		if !last {
+			p.metrics.Orphans.Inc(obs.SweepRequeued)
 			p.out.offer(announcement{note: p.rowNote(row, attempt)})
+		} else {
+			p.metrics.Orphans.Inc(obs.SweepTerminated)
 		}
 	})
+	if due == sweepPublish {
+		p.metrics.Orphans.Inc(obs.SweepCapped)
+	}
 	w.next(len(rows), due)
 }
 
@@ -129,7 +138,7 @@ func (p *Plane) rowNote(row *store.Command, attempt int) event.Notification {
 		ServerURL: p.o.ServerURL, Pool: row.Pool, Attempt: attempt, ToolKind: row.ToolKind,
 	}
 	if lv, ok := p.states.get(row.ExecutionID); ok {
-		n.Trace = lv.trace
+		n.Trace = p.commandTrace(lv.trace, row.EventID)
 	}
 	return n
 }

@@ -29,7 +29,7 @@ func (p *Plane) fetch(ctx context.Context, failed func(error)) scope.Fetch {
 			p.values.put(ref.Ref, raw)
 		case err == nil:
 		case event.CodeOf(err) == event.Limit:
-			p.log.Warn("a template asks for a value that is too large for it", "ref", ref.Ref, "error", err)
+			p.log.Warn("a template asks for a value that is too large for it", "execution_id", ownerOf(ref.Ref), "ref", ref.Ref, "error", err)
 		case event.CodeOf(err) != event.NotFound && event.CodeOf(err) != event.Invalid:
 			failed(err)
 		}
@@ -63,4 +63,13 @@ func (ps *pass) results() []store.Result {
 		out = append(out, newResult(ps.id, s.Ref, s.Name, s.Data, ps.env.Now))
 	}
 	return out
+}
+
+// ownerOf is the execution that a reference names; 0 when it names none.
+func ownerOf(ref string) event.ID {
+	r, err := event.ParseResultRef(ref)
+	if err != nil {
+		return 0
+	}
+	return r.Execution
 }

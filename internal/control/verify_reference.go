@@ -195,6 +195,10 @@ func (v *verifier) value(ctx context.Context, ref string) (want, got string, err
 		v.report.Collected++
 		return "", "", nil
 	case errors.Is(err, store.ErrNotFound):
+		if gone, err := v.removed(ctx, at.Execution); err != nil || gone {
+			v.report.Collected++
+			return "", "", err
+		}
 		return "a stored value", "none", nil
 	case err != nil:
 		return "", "", storeError("read result", err)
@@ -234,8 +238,23 @@ func (v *verifier) elsewhere(ctx context.Context, r *store.Result) (want, got st
 // child looks for an execution that brought its result to another one.
 func (v *verifier) child(ctx context.Context, id event.ID) (want, got string, err error) {
 	there, err := logged(ctx, v.store, id)
-	if err == nil && !there {
-		return "a log of the execution that was waited for", "none", nil
+	if err != nil || there {
+		return "", "", err
 	}
-	return "", "", err
+	if gone, err := v.removed(ctx, id); err != nil || gone {
+		return "", "", err
+	}
+	return "a log of the execution that was waited for", "none", nil
+}
+
+// removed tells whether an execution was removed when its time was over.
+func (v *verifier) removed(ctx context.Context, id event.ID) (bool, error) {
+	_, err := v.store.RemovedAt(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, storeError("look for a removed execution", err)
+	}
+	return true, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/noetl/noetl-go/internal/store/postgres"
 	"github.com/noetl/noetl-go/internal/store/sqlite"
 	"github.com/noetl/noetl-go/internal/testkit"
+	"github.com/noetl/noetl-go/internal/testkit/apicheck"
 	"github.com/noetl/noetl-go/internal/testkit/storeproof"
 )
 
@@ -106,7 +107,11 @@ func (s *system) ready(p *testkit.Process) *process {
 	s.t.Helper()
 	line := p.WaitOutput(": http://", patience)
 	url := "http://" + strings.Fields(line)[0]
-	c, err := client.New(url)
+	checked, err := apicheck.Client(s.t, url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := client.New(url, client.WithHTTPClient(checked))
 	if err != nil {
 		s.t.Fatal(err)
 	}

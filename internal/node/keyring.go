@@ -12,6 +12,7 @@ import (
 	"github.com/noetl/noetl-go/internal/egress"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/secret/envelope"
 	"github.com/noetl/noetl-go/internal/secret/keychain"
 	"github.com/noetl/noetl-go/internal/secret/provider"
@@ -30,7 +31,7 @@ func (n *Node) openKeychain(o Options, keys *envelope.Keys) (*control.SecretOpti
 	credentials := keychain.Registered{Store: n.Store, Keys: keys}
 	k, err := keychain.New(keychain.Options{
 		Rows: n.Store, Cipher: keys, Credentials: credentials, Providers: providers, Region: o.Secrets.Region,
-		Clock: failpoint.Now, Logger: o.Logger,
+		Clock: failpoint.Now, Logger: o.Logger, Meter: obs.SecretMeter{Metrics: n.metrics, Region: o.Secrets.Region},
 		Alive: func(ctx context.Context, id event.ID) (bool, error) { return n.Plane.ExecutionGoesOn(ctx, id) },
 	})
 	if err != nil {

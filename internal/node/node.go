@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/noetl/noetl-go/internal/api"
+	"github.com/noetl/noetl-go/internal/auth"
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/failpoint"
@@ -24,6 +25,7 @@ import (
 	"github.com/noetl/noetl-go/internal/secret"
 	"github.com/noetl/noetl-go/internal/secret/envelope"
 	"github.com/noetl/noetl-go/internal/snowflake"
+	"github.com/noetl/noetl-go/internal/source/schedule"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/worker"
 )
@@ -49,7 +51,11 @@ type Options struct {
 	Stall       control.StallOptions // what becomes of executions that do not get on
 	Publication Publication          // of events to the outside
 	Observation Observation          // what the server shows of itself
+	Tracing     Tracing              // where its spans go
 	Results     Results              // where large values are kept
+	Retention   Retention            // how long executions are kept
+	Edge        Edge                 // how it meets the network
+	Auth        Authentication       // what callers have to show
 	Outbound    Outbound             // where the tools of the in-process worker connect to
 	Secrets     Secrets              // how credentials are kept
 	EnvSecrets  map[string]string    // secrets of the in-process worker by name; see EnvSecrets
@@ -63,14 +69,18 @@ type Options struct {
 
 // Node is a running process.
 type Node struct {
-	Plane   *control.Plane
-	Store   store.Store
-	URL     string // of the API; "" without Listen
-	worker  *worker.Worker
-	bus     bus.Bus
-	machine int
-	metrics *obs.Metrics
-	secrets *secret.Service
+	Plane *control.Plane
+	Store store.Store
+	URL   string // of the API; "" without Listen
+	// Bootstrap is the first admin token when this start made it up, to be shown once.
+	Bootstrap string
+	worker    *worker.Worker
+	bus       bus.Bus
+	machine   int
+	metrics   *obs.Metrics
+	secrets   *secret.Service
+	access    *auth.Service
+	schedules *schedule.Service // nil without a listener
 
 	background []func(context.Context) error // run beside the control plane
 	cancel     context.CancelFunc
@@ -82,6 +92,9 @@ type Node struct {
 func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := o.Auth.Check(); err != nil {
+		return nil, err
 	}
 	n := &Node{}
 	defer func() {
@@ -114,7 +127,7 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 		if ln, err = net.Listen("tcp", o.Listen); err != nil {
 			return nil, fmt.Errorf("listen on %s: %w (is another server running? choose another address with --listen)", o.Listen, err)
 		}
-		n.URL = "http://" + ln.Addr().String()
+		n.URL = o.Edge.scheme() + ln.Addr().String()
 		n.clean = append(n.clean, func() error { return ignoreClosed(ln.Close()) })
 	}
 	if o.PublicURL == "" {
@@ -125,11 +138,20 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	n.metrics = control.NewMetricsIn(o.Version, o.Secrets.Region)
+	n.observe(o)
+	o.Tracing.begin(&n.metrics.Registry, &n.clean)
+	retention, err := n.retention(o)
+	if err != nil {
+		return nil, err
+	}
 	results, err := n.openResults(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	n.metrics = control.NewMetrics(o.Version)
+	if err := n.openAccess(ctx, o, ids); err != nil {
+		return nil, err
+	}
 	n.openSecrets(o, keys, ids)
 	secrets, err := n.openKeychain(o, keys)
 	if err != nil {
@@ -137,11 +159,12 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	if n.Plane, err = control.New(control.Options{
 		Metrics: n.metrics,
-		Store:   n.Store, Bus: n.bus, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease,
-		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv, Stall: o.Stall, Outbox: outbox, Results: results, Secrets: secrets,
+		Store:   n.Store, Bus: n.bus, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, ServerURL: o.PublicURL, Lease: o.Lease, Tracer: o.Tracing.Tracer,
+		MaxAttempts: o.MaxAttempts, TemplateEnv: o.TemplateEnv, Stall: o.Stall, Outbox: outbox, Results: results, Retention: retention, Secrets: secrets,
 	}); err != nil {
 		return nil, err
 	}
+	n.openSchedules(o, ids)
 	if !o.NoWorker {
 		if err := n.addWorker(ctx, o, ids); err != nil {
 			return nil, err
@@ -156,12 +179,18 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 func (n *Node) run(o Options, ln net.Listener) error {
 	var srv *api.Server
 	if ln != nil {
-		var err error
-		if srv, err = api.New(api.Options{
+		options, err := n.guard(o, api.Options{
 			Metrics: n.metrics, DisableMetrics: o.Observation.DisableMetrics,
 			ShardIndex: o.Observation.ShardIndex, ShardCount: o.Observation.ShardCount,
-			Logs: n.logs(), Plane: n.Plane, Version: o.Version, Logger: o.Logger, InternalToken: o.InternalToken, AllowedHosts: allowedHosts(ln, o.PublicURL), StringIDs: o.StringIDs, Secrets: n.secrets, Keychain: n.Plane,
-		}); err != nil {
+			Logs: n.logs(), Plane: n.Plane, Version: o.Version, Logger: o.Logger, InternalToken: o.InternalToken, AllowedHosts: allowedHosts(ln, o.PublicURL), StringIDs: o.StringIDs, Secrets: n.secrets, Keychain: n.Plane, Schedules: n.schedules,
+		})
+		if err != nil {
+			return err
+		}
+		if srv, err = api.New(options); err != nil {
+			return err
+		}
+		if ln, err = n.secure(o, ln); err != nil {
 			return err
 		}
 	}

@@ -2,12 +2,16 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"os"
 	"slices"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
+	"github.com/noetl/noetl-go/internal/result"
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
@@ -37,4 +41,51 @@ func asJSON(v any) json.RawMessage {
 		panic("encode registration: " + err.Error())
 	}
 	return raw
+}
+
+// observe shows what only the whole process knows of.
+func (n *Node) observe(o Options) {
+	if o.usesPostgres() {
+		n.metrics.LeaseHeld.Set(1, obs.TaskMachine) // the number of this server, until it ends
+	}
+	if o.DataDir == "" {
+		return
+	}
+	n.metrics.OnScrape(func() {
+		if free, size, err := obs.Disk(o.DataDir); err == nil {
+			n.metrics.DiskFree.Set(float64(free))
+			n.metrics.DiskSize.Set(float64(size))
+		}
+	})
+}
+
+// meteredTier counts what is done to values outside of the database.
+type meteredTier struct {
+	result.Tier
+	ops *obs.System
+}
+
+func (m meteredTier) count(op string, err error) error {
+	how := obs.OK
+	if err != nil {
+		how = obs.Error
+	}
+	m.ops.ObjectOps.Inc(m.Name(), op, how)
+	return err
+}
+
+// Put implements result.Tier.
+func (m meteredTier) Put(ctx context.Context, key string, r io.Reader) error {
+	return m.count(obs.ObjectPut, m.Tier.Put(ctx, key, r))
+}
+
+// Open implements result.Tier.
+func (m meteredTier) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	body, err := m.Tier.Open(ctx, key, offset, length)
+	return body, m.count(obs.ObjectOpen, err)
+}
+
+// Delete implements result.Tier.
+func (m meteredTier) Delete(ctx context.Context, key string) error {
+	return m.count(obs.ObjectDelete, m.Tier.Delete(ctx, key))
 }

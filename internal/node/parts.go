@@ -144,12 +144,13 @@ func (n *Node) addWorker(ctx context.Context, o Options, ids *snowflake.Generato
 		Spool: o.spool(), Metrics: metrics,
 		ID: id, Pools: o.Pools, Slots: o.Slots, Registry: registry, Registration: registration(o.Pools, "", o.Slots, tools.set, o.Version),
 		Plane: n.Plane, Bus: n.bus, IDs: ids.Next, Logger: o.Logger, Heartbeat: o.Lease / 4, Output: n.output(o),
-		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: meteredResults{n.Plane, metrics}, Secrets: n.Plane, EnvSecrets: o.EnvSecrets}),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.PublicURL, WorkerID: id, Results: meteredResults{n.Plane, metrics}, Secrets: n.Plane, EnvSecrets: o.EnvSecrets, Tracer: o.Tracing.Tracer}),
 	})
 	if err != nil {
 		return err
 	}
 	n.Plane.SetLocal(n.worker)
+	n.metrics.OnScrape(n.worker.Observe)
 	return nil
 }
 

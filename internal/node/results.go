@@ -62,6 +62,9 @@ func (n *Node) openResults(ctx context.Context, o Options) (control.ResultOption
 			return out, err
 		}
 	}
+	for i, tier := range out.Tiers {
+		out.Tiers[i] = meteredTier{tier, &n.metrics.System}
+	}
 	switch {
 	case r.Store != "" && r.Store != "auto":
 	case r.S3.Bucket != "":

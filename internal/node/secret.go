@@ -56,7 +56,7 @@ func (o *Options) encryptionKeys() (*envelope.Keys, error) {
 // the control plane runs.
 func (n *Node) openSecrets(o Options, keys *envelope.Keys, ids *snowflake.Generator) {
 	n.secrets = secret.New(secret.Options{
-		Store: n.Store, Keys: keys, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, Meter: obs.SecretMeter{Metrics: n.metrics},
+		Store: n.Store, Keys: keys, IDs: ids.Next, Clock: failpoint.Now, Logger: o.Logger, Meter: obs.SecretMeter{Metrics: n.metrics, Region: o.Secrets.Region},
 		AuditRequired: o.Secrets.AuditRequired, Region: o.Secrets.Region,
 	})
 	n.background = append(n.background, n.secrets.Run)

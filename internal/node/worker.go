@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"os"
@@ -31,6 +32,7 @@ type WorkerOptions struct {
 	CommandTimeout time.Duration
 	Drain          time.Duration
 	Outbound       Outbound // where tools connect to
+	Tracing        Tracing  // where spans go
 	Version        string
 	Logger         *slog.Logger
 	// SpoolDir keeps reports that cannot be delivered; "" chooses one, SpoolOff none.
@@ -39,6 +41,7 @@ type WorkerOptions struct {
 	MetricsListen string
 	// Token is presented to the server; NATS is how to log in there beside its URL.
 	Token string
+	TLS   *tls.Config // how the server is checked and the worker shows itself; nil = as usual
 	NATS  NATSLogin
 	// EnvSecrets are the worker's own secrets by name; see EnvSecrets.
 	EnvSecrets map[string]string
@@ -69,6 +72,9 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 	var how []client.Option
 	if o.Token != "" {
 		how = append(how, client.WithToken(o.Token))
+	}
+	if o.TLS != nil {
+		how = append(how, client.WithTLS(o.TLS))
 	}
 	cl, err := client.New(o.ServerURL, how...)
 	if err != nil {
@@ -102,12 +108,14 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 		return nil, errors.Join(err, w.clean.close())
 	}
 	registry := &obs.Registry{}
+	registry.Process()
 	metrics := workerMetrics(registry, tools.set, o.Version)
+	o.Tracing.begin(registry, &w.clean)
 	w.worker, err = worker.New(worker.Options{
 		Spool: spool, Metrics: metrics, Pulse: o.Pulse, SlotsCPU: o.SlotsCPU, SlotsIO: o.SlotsIO,
 		ID: o.ID, Pools: o.Pools, Slots: o.Slots, Registry: cl, Registration: said,
 		Plane: cl, Bus: b, IDs: ids.Next, Heartbeat: o.Heartbeat, Drain: o.Drain, Logger: o.Logger, Output: output.For,
-		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID, Results: meteredResults{cl, metrics}, Secrets: keyring, EnvSecrets: o.EnvSecrets, CommandTimeout: o.CommandTimeout}),
+		Runner: pipeline.New(pipeline.Options{Tools: tools.set, ServerURL: o.ServerURL, WorkerID: o.ID, Results: meteredResults{cl, metrics}, Secrets: keyring, EnvSecrets: o.EnvSecrets, CommandTimeout: o.CommandTimeout, Tracer: o.Tracing.Tracer}),
 	})
 	if err != nil {
 		return nil, errors.Join(err, w.clean.close())

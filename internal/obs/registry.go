@@ -26,8 +26,18 @@ type Label struct {
 // Registry holds metrics in the order they were made. It is safe for
 // concurrent use.
 type Registry struct {
-	mu       sync.Mutex // guards families
+	mu       sync.Mutex // guards what follows
 	families []*family
+	before   []func()
+	process  bool // shows the figures of the process
+}
+
+// OnScrape has f bring metrics up to date before they are written. It must be
+// quick and not use the registry but for metrics it holds.
+func (r *Registry) OnScrape(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before = append(r.before, f)
 }
 
 // family is one metric with all its series.
@@ -36,6 +46,7 @@ type family struct {
 	labels           []labelSet
 	bounds           []float64 // of a histogram's buckets
 	series           []series
+	table            *rows // instead of series
 }
 
 // labelSet finds the place of a value in its label's set.

@@ -15,8 +15,11 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 // WriteText writes all metrics in the text format of Prometheus.
 func (r *Registry) WriteText(w io.Writer) error {
 	r.mu.Lock()
-	families := slices.Clone(r.families)
+	families, before := slices.Clone(r.families), slices.Clone(r.before)
 	r.mu.Unlock()
+	for _, f := range before {
+		f()
+	}
 	out := bufio.NewWriter(w)
 	for _, f := range families {
 		f.write(out)
@@ -26,6 +29,16 @@ func (r *Registry) WriteText(w io.Writer) error {
 
 func (f *family) write(w *bufio.Writer) {
 	_, _ = w.WriteString("# HELP " + f.name + " " + escape(f.help, false) + "\n# TYPE " + f.name + " " + f.kind + "\n")
+	if f.table != nil {
+		for _, row := range f.table.all() {
+			labels := make([]string, len(row.Labels))
+			for i, v := range row.Labels {
+				labels[i] = pair(f.table.names[i], v)
+			}
+			line(w, f.name, labels, row.Value)
+		}
+		return
+	}
 	for i := range f.series {
 		s, labels := &f.series[i], f.labelsOf(i)
 		if f.kind == "histogram" {

@@ -7,6 +7,12 @@ const (
 	PullError     = "error"
 )
 
+// Parts of the way from the notification of a command to its run.
+const (
+	PickupPull  = "pull"  // until the bus had a notification
+	PickupClaim = "claim" // until the server gave the command
+)
+
 // Why a worker had to join its command queue again.
 const (
 	ReasonConnection = "connection"
@@ -31,8 +37,11 @@ type WorkerMetrics struct {
 	DispatchDuration  Histogram // tool_kind
 	DispatchErrors    Counter   // tool_kind
 	EmitDuration      Histogram // event_type
-	EmitRetries       Counter
-	EmitFailed        Counter // event_type
+	EmitRetries       Counter   // event_type
+	EmitFailed        Counter   // event_type
+	PickupPhase       Histogram // phase
+	ToolResultErrors  Counter
+	Parked            Counter // tool_kind
 	Concurrent        Gauge
 	ResultPutDuration Histogram
 	ResultPutBytes    Counter
@@ -58,7 +67,11 @@ func NewWorker(r *Registry, v WorkerVocabulary) *WorkerMetrics {
 		DispatchDuration:  r.Histogram("noetl_worker_dispatch_duration_seconds", "Time a command ran.", coarse, kinds),
 		DispatchErrors:    r.Counter("noetl_worker_dispatch_errors_total", "Commands that failed.", kinds),
 		EmitDuration:      r.Histogram("noetl_worker_event_emit_duration_seconds", "Time until the server had taken an event.", coarse, types),
-		EmitRetries:       r.Counter("noetl_worker_event_emit_retries_total", "Events sent again because the server did not answer."),
+		EmitRetries:       r.Counter("noetl_worker_event_emit_retries_total", "Events sent again because the server did not answer.", types),
+		PickupPhase: r.Histogram("noetl_worker_command_pickup_phase_seconds", "Time from the notification of a command to its run.", quick,
+			Label{Name: "phase", Values: []string{PickupPull, PickupClaim}}),
+		ToolResultErrors:  r.Counter("noetl_worker_tool_result_error_total", "Commands whose tool ended with an error, those that were stopped not counted."),
+		Parked:            r.Counter("noetl_worker_call_done_skipped_pending_callback_total", "Commands that were parked until somebody calls back.", kinds),
 		EmitFailed:        r.Counter("noetl_worker_event_emit_failed_total", "Events the server was not given in time.", types),
 		Concurrent:        r.Gauge("noetl_worker_concurrent_dispatches", "Commands the worker runs now."),
 		ResultPutDuration: r.Histogram("noetl_worker_result_store_put_duration_seconds", "Time until a large value was stored.", quick),

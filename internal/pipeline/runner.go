@@ -20,6 +20,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	Secrets Secrets
 	// EnvSecrets are the worker's own secrets by name.
 	EnvSecrets map[string]string
+	// Tracer makes a span of every action; nil = none.
+	Tracer *obs.Tracer
 }
 
 func (o Options) withDefaults() Options {

@@ -19,11 +19,14 @@ func (s *run) try(ctx context.Context, t *task) *outcome {
 	out := &outcome{attempt: s.attempts[s.current] + 1}
 	started := time.Now()
 	view := &view{names: s.names, run: s, task: t.Task, attempt: out.attempt}
-	call, err := s.render(ctx, t, view)
+	acting, span := s.dispatch(ctx, t, out.attempt, started)
+	call, err := s.render(acting, t, view)
 	if err == nil {
-		out.result, err = s.call(ctx, t, call)
+		call.Trace = s.trace(span)
+		out.result, err = s.call(acting, t, call)
 	}
 	s.vault.clean(out.result, err)
+	s.dispatched(span, out.result, err)
 	if err == nil && out.result != nil && out.result.Park != nil {
 		wait := &waiting{Input: view.input, Began: started.UnixMilli(), Again: out.result.Again}
 		if err = s.suspend(ctx, out.result.Park, wait); err == nil {

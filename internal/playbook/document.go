@@ -6,6 +6,7 @@ package playbook
 import (
 	"time"
 
+	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/jinja"
 )
 
@@ -46,7 +47,9 @@ type Metadata struct {
 	// StrictWorkload asks for a warning about inputs that the workload does
 	// not declare.
 	StrictWorkload bool
-	Extra          *jinja.Dict // further keys as written
+	// Schedules are when it is started by itself; their paths are not filled in.
+	Schedules []event.ScheduleSpec
+	Extra     *jinja.Dict // further keys as written
 }
 
 // Executor holds run-wide settings.

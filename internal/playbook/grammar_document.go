@@ -42,6 +42,8 @@ var metadataObject = &object{
 		{name: "exposed_in_ui", forms: asFlag, doc: "Whether user interfaces show the playbook."},
 		{name: "exposes_as_mcp", forms: asFlag, doc: "Whether the playbook is offered as a tool to agents; true when absent."},
 		{name: "agent", forms: asFlag, doc: "Whether the playbook is an agent."},
+		{name: "schedule", forms: asDict, object: scheduleObject, doc: "When the playbook is started by itself, once it is registered."},
+		{name: "schedules", forms: asList, items: scheduleObject, each: asDict, doc: "The same where there are several."},
 		{name: "strict_workload", forms: asFlag, doc: "Whether an execution is warned about inputs that the workload does not declare."},
 	},
 }

@@ -127,12 +127,15 @@ func (r *reader) metadata(root *node) Metadata {
 			m.Labels = labels(e.value)
 		case "strict_workload":
 			m.StrictWorkload = e.value.isTrue()
+		case "schedule", "schedules":
+			// read together below
 		case "tags", "capabilities":
 			m.Extra.Set(e.key, texts(e.value))
 		default:
 			m.Extra.Set(e.key, e.value.native())
 		}
 	}
+	m.Schedules = r.schedules(n)
 	if strings.TrimSpace(m.Name) == "" && !r.reported("metadata.name") {
 		r.fail(n.at(), "missing_name", "metadata.name is missing", r.misspeltName(n))
 	}

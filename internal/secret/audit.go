@@ -74,7 +74,9 @@ func (s *Service) Record(ctx context.Context, use Use, credential, outcome, keyV
 		s.trail.add(line)
 		return nil
 	}
-	if err := s.o.Store.AddAudit(ctx, line); err != nil {
+	err := s.o.Store.AddAudit(ctx, line)
+	s.o.Meter.AuditWritten(use.Operation, outcome, err == nil)
+	if err != nil {
 		return &event.Error{
 			Code: event.Unavailable, Message: "the use of the secret could not be written down, so it is refused",
 			Remedy: "see that the database takes writes", Reason: "audit_required", Err: err,
@@ -151,7 +153,11 @@ func (t *trail) flush(ctx context.Context) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		if err := t.store.AddAudit(ctx, batch...); err != nil {
+		err := t.store.AddAudit(ctx, batch...)
+		for i := range batch {
+			t.meter.AuditWritten(batch[i].Operation, batch[i].Outcome, err == nil)
+		}
+		if err != nil {
 			t.giveBack(batch) // lines have ids: one that was stored after all is not stored twice
 			return err
 		}

@@ -57,6 +57,9 @@ func (s *Service) Rotate(ctx context.Context, r RotateRequest, use Use) (report 
 	if err == nil {
 		report.Keychain, err = rotate(ctx, r, s.keychainRows())
 	}
+	for table, r := range map[string]Rotation{"credential": report.Credential, "keychain": report.Keychain} {
+		s.o.Meter.Rotated(table, r.Rewrapped, r.Skipped, r.Failed)
+	}
 	use.Operation = OpRotate
 	use.Notes = fmt.Sprintf("credentials: %d rewrapped, %d failed; keychain: %d rewrapped, %d failed",
 		report.Credential.Rewrapped, report.Credential.Failed, report.Keychain.Rewrapped, report.Keychain.Failed)

@@ -32,6 +32,8 @@ type Meter interface {
 	Released(operation string)
 	Denied(operation string)
 	AuditDropped(lines int)
+	AuditWritten(operation, outcome string, ok bool)
+	Rotated(table string, rewrapped, skipped, failed int)
 }
 
 type noMeter struct{}
@@ -39,6 +41,9 @@ type noMeter struct{}
 func (noMeter) Released(string)  {}
 func (noMeter) Denied(string)    {}
 func (noMeter) AuditDropped(int) {}
+
+func (noMeter) AuditWritten(string, string, bool) {}
+func (noMeter) Rotated(string, int, int, int)     {}
 
 // Service registers, opens and rotates credentials. Make one with New and keep
 // Run going beside it.

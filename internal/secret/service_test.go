@@ -53,9 +53,18 @@ func (m *meter) add(what string, n int) {
 	m.counts[what] += n
 }
 
-func (m *meter) Released(op string)  { m.add("released "+op, 1) }
-func (m *meter) Denied(op string)    { m.add("denied "+op, 1) }
-func (m *meter) AuditDropped(n int)  { m.add("dropped", n) }
+func (m *meter) Released(op string) { m.add("released "+op, 1) }
+func (m *meter) Denied(op string)   { m.add("denied "+op, 1) }
+func (m *meter) AuditDropped(n int) { m.add("dropped", n) }
+func (m *meter) AuditWritten(op, outcome string, ok bool) {
+	m.add(fmt.Sprintf("audit %s %s %t", op, outcome, ok), 1)
+}
+
+func (m *meter) Rotated(table string, rewrapped, skipped, failed int) {
+	m.add("rewrapped "+table, rewrapped)
+	m.add("skipped "+table, skipped)
+	m.add("failed "+table, failed)
+}
 func (m *meter) get(what string) int { m.mu.Lock(); defer m.mu.Unlock(); return m.counts[what] }
 
 type rig struct {

@@ -36,6 +36,9 @@ type Store interface {
 	Snapshots
 	Projections
 	Secrets
+	Retention
+	Access
+	Schedules
 	Schema
 	// Ping tells whether the backend answers.
 	Ping(ctx context.Context) error
@@ -164,6 +167,8 @@ type Commands interface {
 	// PendingCommands returns PENDING commands created before the given time,
 	// oldest first, at most limit (0 = all).
 	PendingCommands(ctx context.Context, before time.Time, limit int) ([]Command, error)
+	// CountPending counts PENDING commands by pool, at most limit of each database (0 = all).
+	CountPending(ctx context.Context, limit int) (map[string]int64, error)
 	// ExpiredCommands returns CLAIMED or RUNNING commands whose lease ended
 	// before now, oldest lease first, at most limit (0 = all).
 	ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]Command, error)

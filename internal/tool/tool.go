@@ -54,6 +54,8 @@ type Call struct {
 	InlineLimit int
 	// Again is the note of a former run of the same action, see Result.Again.
 	Again json.RawMessage
+	// Trace is passed on to whatever the action reaches.
+	Trace Trace
 }
 
 // Hidden keeps values out of everything that is reported.

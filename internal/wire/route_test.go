@@ -22,6 +22,10 @@ const (
 	gateway  = "gateway"
 	operator = "operator" // a person or a system playbook with the internal token
 	probe    = "probe"
+	admin    = "admin"   // with the first token of a server
+	team     = "team"    // with a token for some playbooks
+	person   = "person"  // with a token of the issuer
+	browser  = "browser" // with a session
 )
 
 // call is one request of a client and what comes back. $name stands for a value
@@ -77,6 +81,10 @@ func (s *script) play(calls []call) {
 		switch c.by {
 		case operator:
 			headers = []string{"Authorization: Bearer " + token, "Content-Type: application/json"}
+		case browser:
+			headers = []string{"X-Session-Token: " + s.fill("$session"), "Content-Type: application/json"}
+		case admin, team, person:
+			headers = []string{"Authorization: Bearer " + s.fill("$"+c.by+"_token"), "Content-Type: application/json"}
 		case gui, cli, worker:
 			headers = []string{"Content-Type: application/json"}
 		case gateway: // passes on whatever content type the browser sent
@@ -169,7 +177,7 @@ func (s *script) print(execution, command string, texts ...string) {
 // a route was not among them.
 func TestEveryRouteAnswersItsClients(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setting{plane: func(o *control.Options) { o.Outbox.On = true }})
+	w := newWorld(t, setting{plane: func(o *control.Options) { o.Outbox.On = true }, api: withConsole, parts: withSchedules})
 	s := newScript(w)
 	s.values["yaml"] = strings.Trim(quote(twoSteps), `"`)
 	s.play(shelfCalls)
@@ -194,6 +202,13 @@ func TestEveryRouteAnswersItsClients(t *testing.T) {
 	s.keepCommands("child", "child_cmd")
 	s.play(internalCalls)
 	s.play(endCalls)
+	s.play(docsCalls)
+	s.play(scheduleCalls)
+	s.play(consoleCalls)
+	s.play(retentionCalls)
+	playGuarded(t, s.called)
+	s.play(openCalls)
+	everyOperationIsChecked(t, w)
 	var missed []string
 	for _, r := range w.server.Routes() {
 		if !s.called[r.Method+" "+r.Pattern] {

@@ -15,6 +15,7 @@ import (
 //
 //	{a: id, b?: text, c: null|time}   an object that has these members; b may
 //	                                  be missing; others are not looked at
+//	{a: id, !}                        an object that has nothing else
 //	[shape]  [shape+]  []             a list; one that is not empty; an empty one
 //	{*: shape}                        an object whose members all have the shape
 //	id  sid                           an id as a number; as a string
@@ -46,7 +47,11 @@ var known = map[string]string{
 	"credential": `{id: sid, name: "pg_demo", type: "postgres", meta?: {team: "x"}, tags: ["a"+], description: "Demo", created_at: time, updated_at: time}`,
 	"checksum":   `{type: "sha256", value: text}`,
 	"variable":   `{var_name: text, var_type: text, var_value: any, source_step: text|null, created_at: time, accessed_at: time|null, access_count: int}`,
-	"totals":     `{total_executions: int, successful_executions: int, failed_executions: int, cancelled_executions: int, running_executions: int, total_playbooks: int, total_workers: int}`,
+	"schedule": `{schedule_id: sid, name: "nightly", path: "demo/two", cron: "30 2 * * *", timezone: "Europe/Berlin", overlap: "queue", queue_limit: 3, catch_up: "latest",
+		jitter: text, payload: {who: "cron"}, max_failures: 5, state: "active", next_at: time, last_tick: time|null, failures: 0, revision: int, created_at: time, updated_at: time}`,
+	"retained": `{dry_run: bool, policy: str, looked: int, removed: int, kept: {*: int}, rules: {*: int}, rows: {*: int}, partitions: int, strays: int, archived: int, truncated: bool,
+		lag_seconds: real, duration_seconds: real, !}`,
+	"totals": `{total_executions: int, successful_executions: int, failed_executions: int, cancelled_executions: int, running_executions: int, total_playbooks: int, total_workers: int}`,
 }
 
 type (
@@ -59,6 +64,7 @@ type (
 	}
 	members struct {
 		all      shape // of every member; nil without
+		only     bool  // nothing but those that are named
 		named    map[string]shape
 		optional map[string]bool
 	}
@@ -143,6 +149,11 @@ func (m members) check(v any, place string) (complaints []string) {
 			complaints = append(complaints, m.named[name].check(member, place+"."+name)...)
 		case !m.optional[name]:
 			complaints = append(complaints, fmt.Sprintf("%s.%s is missing", place, name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if m.only && m.named[name] == nil {
+			complaints = append(complaints, fmt.Sprintf("%s.%s should not be there", place, name))
 		}
 	}
 	if m.all != nil {
@@ -252,10 +263,13 @@ func (p *shapeText) object() shape {
 	p.t.Helper()
 	m := members{named: map[string]shape{}, optional: map[string]bool{}}
 	for !p.take("}") {
-		if p.take("*") {
+		switch {
+		case p.take("!"):
+			m.only = true
+		case p.take("*"):
 			p.must(":")
 			m.all = p.union()
-		} else {
+		default:
 			p.skip()
 			name := namePattern.FindString(p.rest)
 			if name == "" {
@@ -273,7 +287,7 @@ func (p *shapeText) object() shape {
 
 func TestShapesTellRightFromWrong(t *testing.T) {
 	t.Parallel()
-	const s = `{a: id, b?: sid, c: null|time, d: [@checksum+], e: {*: int}, f: "x"|true}`
+	const s = `{a: id, b?: sid, c: null|time, d: [@checksum+], e: {*: int}, f: "x"|true, g?: {h: int, !}}`
 	for _, c := range []struct{ body, complaint string }{
 		{`{"a":612489553370251264,"c":null,"d":[{"type":"sha256","value":"v"}],"e":{},"f":"x"}`, ""},
 		{`{"a":1,"b":"2","c":"2026-01-02T03:04:05.5Z","d":[{"type":"sha256","value":"v"}],"e":{"n":1},"f":true,"more":1}`, ""},
@@ -286,6 +300,8 @@ func TestShapesTellRightFromWrong(t *testing.T) {
 		{`{"a":1,"c":null,"d":[{"type":"md5","value":"v"}],"e":{},"f":"x"}`, `.d[0].type: want "sha256"`},
 		{`{"a":1,"c":null,"d":[{"type":"sha256","value":"v"}],"e":{"n":"1"},"f":"x"}`, ".e.n: want int"},
 		{`{"a":1,"c":null,"d":[{"type":"sha256","value":"v"}],"e":{},"f":"y"}`, `.f: want "x"`},
+		{`{"a":1,"c":null,"d":[{"type":"sha256","value":"v"}],"e":{},"f":"x","g":{"h":1}}`, ""},
+		{`{"a":1,"c":null,"d":[{"type":"sha256","value":"v"}],"e":{},"f":"x","g":{"h":1,"i":2}}`, ".g.i should not be there"},
 		{`[]`, "want an object"},
 	} {
 		v, err := decodeTree(c.body)

@@ -23,6 +23,7 @@ import (
 	"github.com/noetl/noetl-go/internal/snowflake"
 	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/store/sqlite"
+	"github.com/noetl/noetl-go/internal/testkit/apicheck"
 )
 
 const (
@@ -40,7 +41,10 @@ type world struct {
 	store  store.Store
 	bus    *membus.Bus
 	http   *http.Client
-	stop   func() // ends the plane and waits for it
+	stop   func() // ends the plane and what runs beside it, and waits for them
+	plane  *control.Plane
+	ids    func() event.ID
+	now    func() time.Time
 	ahead  atomic.Int64
 }
 
@@ -50,6 +54,9 @@ type setting struct {
 	api   func(*api.Options)
 	store func(t *testing.T) store.Store
 	bus   membus.Options
+	// parts adds what the server is made of besides, from what is there; run goes
+	// on until the world ends and may be nil.
+	parts func(w *world, o *api.Options) (run func(context.Context) error)
 }
 
 // quick lets the background work happen at once.
@@ -60,11 +67,12 @@ func quick(o *control.Options) {
 func newWorld(t *testing.T, settings ...setting) *world {
 	t.Helper()
 	w := &world{t: t}
-	now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	w.now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	w.ids = snowflake.New(1, w.now).Next
 	o := control.Options{
-		IDs: snowflake.New(1, now).Next, Clock: now, Sweep: never, Republish: never, Recover: never, ServerURL: "http://noetl:8082",
+		IDs: w.ids, Clock: w.now, Sweep: never, Republish: never, Recover: never, ServerURL: "http://noetl:8082",
 	}
-	a := api.Options{Version: "1.2.3", InternalToken: token, Clock: now}
+	a := api.Options{Version: "1.2.3", InternalToken: token, Clock: w.now}
 	open, busOptions := openSQLite, membus.Options{}
 	for _, s := range settings {
 		if s.store != nil {
@@ -87,25 +95,22 @@ func newWorld(t *testing.T, settings ...setting) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- plane.Run(ctx) }()
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-	})
+	w.plane = plane
+	runs := []func(context.Context) error{plane.Run}
 	a.Plane, a.Keychain, a.Metrics = plane, plane, o.Metrics
 	for _, s := range settings {
 		if s.api != nil {
 			s.api(&a)
 		}
+		if s.parts != nil {
+			runs = append(runs, s.parts(w, &a))
+		}
 	}
+	w.stop = w.run(runs)
 	if w.server, err = api.New(a); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(w.server.Handler())
+	srv := httptest.NewServer(checked(t, w.server))
 	w.url, w.http = srv.URL, srv.Client()
 	t.Cleanup(func() {
 		srv.Close()
@@ -114,6 +119,36 @@ func newWorld(t *testing.T, settings ...setting) *world {
 		_ = w.store.Close()
 	})
 	return w
+}
+
+// run starts what goes on beside the requests; stop ends it and waits.
+func (w *world) run(parts []func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range parts {
+		if run == nil {
+			continue
+		}
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	return sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// checked holds every answer of a server against its own description.
+func checked(t *testing.T, s *api.Server) http.Handler {
+	t.Helper()
+	check, err := apicheck.Of(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return check.Handler(t, s.Handler())
 }
 
 func openSQLite(t *testing.T) store.Store {

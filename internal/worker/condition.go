@@ -113,8 +113,8 @@ func (w *Worker) Dead() string {
 	return ""
 }
 
-// observe brings the metrics up to date that nothing else changes.
-func (w *Worker) observe() {
+// Observe brings the metrics up to date that nothing else changes.
+func (w *Worker) Observe() {
 	m := w.options.Metrics
 	ready := 0.0
 	if w.Unready() == "" {

@@ -16,7 +16,7 @@ func (w *Worker) Handler(metrics *obs.Registry) http.Handler {
 	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, w.Unready()) })
 	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, w.Dead()) })
 	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, _ *http.Request) {
-		w.observe()
+		w.Observe()
 		rw.Header().Set("Content-Type", obs.ContentType)
 		_ = metrics.WriteText(rw) // the reader went away
 	})

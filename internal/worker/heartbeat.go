@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
@@ -52,7 +53,7 @@ func (w *Worker) beatUntil(ctx context.Context) {
 		case <-progress.C:
 			w.progress()
 		case <-second.C:
-			w.observe()
+			w.Observe()
 			if w.options.Bus != nil && !w.options.Bus.Connected() {
 				w.beat(ctx) // cancellations come no other way now
 			}
@@ -79,12 +80,23 @@ func (w *Worker) beat(ctx context.Context) {
 		err = event.Errorf(event.Internal, "%d answers to %d heartbeats", len(answers), len(beats))
 	}
 	if err != nil {
-		w.log.Warn("heartbeat failed", "running", len(tasks), "error", err)
+		w.log.Warn("heartbeat failed", "running", len(tasks), "execution_ids", executionsOf(tasks), "error", err)
 		return
 	}
 	for i, a := range answers {
 		w.heard(tasks[i], a)
 	}
+}
+
+// executionsOf are the executions that commands belong to, the first few.
+func executionsOf(tasks []*task) []event.ID {
+	var ids []event.ID
+	for _, t := range tasks {
+		if !slices.Contains(ids, t.cmd.ExecutionID) && len(ids) < 16 {
+			ids = append(ids, t.cmd.ExecutionID)
+		}
+	}
+	return ids
 }
 
 // heard acts on the answer to one heartbeat.

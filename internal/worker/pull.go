@@ -92,6 +92,7 @@ func (w *Worker) next(ctx context.Context, sub bus.Subscription) (bus.Delivery, 
 	}
 	m.Pulls.Inc(obs.PullDelivered)
 	m.PullDuration.Observe(now.Sub(began).Seconds())
+	m.PickupPhase.Observe(now.Sub(began).Seconds(), obs.PickupPull)
 	return d, nil
 }
 
@@ -148,7 +149,9 @@ func (w *Worker) serve(ctx context.Context, d bus.Delivery) {
 		w.settle(d.Nak(w.crowd()))
 		return
 	}
+	began := w.options.Clock()
 	cmd, err := w.claim(ctx, n)
+	w.options.Metrics.PickupPhase.Observe(w.options.Clock().Sub(began).Seconds(), obs.PickupClaim)
 	if err == nil {
 		w.claimFailures.Store(0)
 		w.options.Metrics.ClaimSucceeded.Inc()
@@ -190,7 +193,8 @@ func retryAfter(err error) time.Duration {
 
 // claimFailed settles a delivery whose command we may not run.
 func (w *Worker) claimFailed(ctx context.Context, d bus.Delivery, err error) {
-	log := w.log.With("command_id", d.Notification().CommandID, "error", err)
+	n := d.Notification()
+	log := w.log.With("execution_id", n.ExecutionID, "step", n.Step, "command_id", n.CommandID, "error", err)
 	switch event.CodeOf(err) {
 	case event.Conflict:
 		w.claimFailures.Store(0)

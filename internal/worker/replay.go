@@ -33,10 +33,10 @@ func (w *Worker) keep(t *task, ev event.Incoming) bool {
 		Report: event.Report{ExecutionID: t.cmd.ExecutionID, WorkerID: w.options.ID, Events: []event.Incoming{ev}},
 	})
 	if err != nil {
-		w.log.Error("a report could not be kept for later", "command_id", t.cmd.Meta.CommandID, "error", err)
+		w.log.Error("a report could not be kept for later", about(t.cmd, "error", err)...)
 		return false
 	}
-	w.log.Warn("a report is kept until the server is back", "command_id", t.cmd.Meta.CommandID, "event_type", ev.Type)
+	w.log.Warn("a report is kept until the server is back", about(t.cmd, "event_type", ev.Type)...)
 	return true
 }
 
@@ -110,7 +110,7 @@ func (w *Worker) replay(ctx context.Context) bool {
 func (w *Worker) redeliver(ctx context.Context, r spoolRecord) bool {
 	call, cancel := context.WithTimeout(ctx, maxRedelivery)
 	defer cancel()
-	log := w.log.With("command_id", r.CommandID, "execution_id", r.Report.ExecutionID)
+	log := w.log.With("execution_id", r.Report.ExecutionID, "step", r.Report.Events[0].Step, "command_id", r.CommandID)
 	_, err := w.options.Plane.Report(call, r.Report)
 	if err != nil && refused(err) {
 		log.Error("the result of a command was refused", "error", err)

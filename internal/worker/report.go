@@ -21,7 +21,7 @@ const (
 func (w *Worker) report(ctx context.Context, t *task, ev event.Incoming) (answer event.ReportAnswer, ok bool) {
 	answer, sent, err := w.send(ctx, t, ev)
 	if err != nil && refused(err) {
-		w.log.Error("the result of a command was refused", "command_id", t.cmd.Meta.CommandID, "error", err)
+		w.log.ErrorContext(ctx, "the result of a command was refused", about(t.cmd, "error", err)...)
 		ev = failed(t.cmd, &tool.Error{Kind: tool.KindResourceLimit, Message: "the result was refused: " + err.Error()})
 		answer, sent, err = w.send(ctx, t, ev)
 	}
@@ -36,7 +36,7 @@ func (w *Worker) report(ctx context.Context, t *task, ev event.Incoming) (answer
 		}
 		return answer, false
 	}
-	w.log.Error("report dropped", "command_id", t.cmd.Meta.CommandID, "event_type", ev.Type, "error", err)
+	w.log.ErrorContext(ctx, "report dropped", about(t.cmd, "event_type", ev.Type, "error", err)...)
 	if t.delivery == nil {
 		return answer, false
 	}
@@ -84,8 +84,8 @@ func (w *Worker) send(ctx context.Context, t *task, ev event.Incoming) (answer e
 		if w.options.Clock().Add(wait).After(w.leaseOf(t)) || errors.Is(context.Cause(ctx), ErrClaimLost) {
 			return answer, ev, err
 		}
-		w.log.Warn("report failed", "command_id", t.cmd.Meta.CommandID, "retry_in", wait, "error", err)
-		w.options.Metrics.EmitRetries.Inc()
+		w.log.WarnContext(ctx, "report failed", about(t.cmd, "retry_in", wait, "error", err)...)
+		w.options.Metrics.EmitRetries.Inc(string(ev.Type))
 		if !rest(w.calls, wait) {
 			return answer, ev, err
 		}

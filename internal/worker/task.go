@@ -12,6 +12,7 @@ import (
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/failpoint"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/tool"
 )
 
@@ -34,7 +35,8 @@ func (w *Worker) begin(cmd *event.Command, d bus.Delivery) (context.Context, *ta
 	if cmd.Meta.Attempt > 0 && !w.begun.add(try{cmd.EventID, cmd.Meta.Attempt}) {
 		return nil, nil
 	}
-	ctx, cancel := context.WithCancelCause(w.runs)
+	about := &obs.About{ExecutionID: cmd.ExecutionID.String(), Step: cmd.NodeName, Trace: cmd.Meta.Trace}
+	ctx, cancel := context.WithCancelCause(about.With(w.runs))
 	t := &task{cmd: cmd, delivery: d, cancel: cancel}
 	t.lease = w.leaseLocked(cmd.LeaseUntil)
 	w.paceLocked(cmd.LeaseUntil)
@@ -109,7 +111,7 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 	_ = failpoint.Hit(failpoint.WorkerRan)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrClaimLost):
-		w.log.Warn("claim lost while the command ran", "command_id", t.cmd.Meta.CommandID)
+		w.log.WarnContext(ctx, "claim lost while the command ran", about(t.cmd)...)
 		t.ack(w)
 		return nil
 	case cause != nil && succeeded(ev):
@@ -138,6 +140,12 @@ func (w *Worker) handle(ctx context.Context, t *task) []*event.Command {
 // dispatched counts a run.
 func (w *Worker) dispatched(cmd *event.Command, ev event.Incoming, took time.Duration) {
 	w.options.Metrics.DispatchDuration.Observe(took.Seconds(), cmd.Action)
+	switch {
+	case ev.Type == event.CommandParked:
+		w.options.Metrics.Parked.Inc(cmd.Action)
+	case ev.Type == event.CommandFailed:
+		w.options.Metrics.ToolResultErrors.Inc()
+	}
 	if ev.Type != "" && ev.Type != event.CommandParked && !succeeded(ev) {
 		w.options.Metrics.DispatchErrors.Inc(cmd.Action)
 	}
@@ -158,8 +166,8 @@ func (t *task) ack(w *Worker) {
 func (w *Worker) execute(ctx context.Context, cmd *event.Command) (ev event.Incoming) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.log.Error("a tool panicked", "command_id", cmd.Meta.CommandID, "tool", cmd.Action,
-				"panic", p, "stack", string(debug.Stack()))
+			w.log.ErrorContext(ctx, "a tool panicked", about(cmd, "tool", cmd.Action,
+				"panic", p, "stack", string(debug.Stack()))...)
 			ev = failed(cmd, &tool.Error{Kind: tool.KindInternal, Message: fmt.Sprintf("tool %s panicked: %v", cmd.Action, p)})
 		}
 	}()
@@ -175,7 +183,7 @@ func (w *Worker) execute(ctx context.Context, cmd *event.Command) (ev event.Inco
 // interrupted gives back a command that did not finish, so that another worker
 // takes it without waiting for the lease to expire.
 func (w *Worker) interrupted(t *task) {
-	w.log.Warn("command interrupted", "command_id", t.cmd.Meta.CommandID, "execution_id", t.cmd.ExecutionID)
+	w.log.Warn("command interrupted", about(t.cmd)...)
 	w.release(t.cmd)
 	if t.delivery != nil {
 		w.settle(t.delivery.Nak(0))
@@ -185,7 +193,7 @@ func (w *Worker) interrupted(t *task) {
 // postponed gives back a command that could not begin for a reason that will
 // pass.
 func (w *Worker) postponed(t *task) {
-	w.log.Warn("command postponed", "command_id", t.cmd.Meta.CommandID, "execution_id", t.cmd.ExecutionID)
+	w.log.Warn("command postponed", about(t.cmd)...)
 	w.release(t.cmd)
 	if t.delivery != nil {
 		w.settle(t.delivery.Nak(retryDelays[min(t.cmd.Meta.Attempt, len(retryDelays)-1)]))
@@ -194,8 +202,13 @@ func (w *Worker) postponed(t *task) {
 
 func (w *Worker) release(cmd *event.Command) {
 	if err := w.options.Plane.Release(w.calls, w.heartbeat(cmd)); err != nil {
-		w.log.Warn("claim not given back; its lease will expire", "command_id", cmd.Meta.CommandID, "error", err)
+		w.log.Warn("claim not given back; its lease will expire", about(cmd, "error", err)...)
 	}
+}
+
+// about names a command in a line of the log, with what else there is to say.
+func about(cmd *event.Command, more ...any) []any {
+	return append([]any{"execution_id", cmd.ExecutionID, "step", cmd.NodeName, "command_id", cmd.Meta.CommandID}, more...)
 }
 
 // failed is the terminal event of a command that ended in e.

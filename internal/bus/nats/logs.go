@@ -59,6 +59,11 @@ func (b *Bus) ensureLogs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return b.checkLogs(have)
+}
+
+func (b *Bus) checkLogs(have jetstream.StreamConfig) error {
+	want := b.logConfig()
 	var d diff
 	d.want("subjects", len(have.Subjects) == 1 && have.Subjects[0] == want.Subjects[0], true)
 	d.want("retention", have.Retention, want.Retention)

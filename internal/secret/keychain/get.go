@@ -7,13 +7,16 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/secret/provider"
 )
 
 // get finds the value of an entry where it comes from.
-func (k *Keychain) get(ctx context.Context, e Entry, at Place, before []Declaration) (Secret, error) {
+func (k *Keychain) get(ctx context.Context, e Entry, at Place, before []Declaration) (s Secret, err error) {
+	began := k.now()
+	defer func() { k.o.Meter.Resolved(e.source(), statusOf(err), k.now().Sub(began)) }()
 	switch e.Kind {
 	case kindCredential:
 		return k.stored(ctx, e)
@@ -26,6 +29,7 @@ func (k *Keychain) get(ctx context.Context, e Entry, at Place, before []Declarat
 		return data(e, map[string]any{"token": e.Token, "access_token": e.Token, "token_type": "Bearer"})
 	}
 	remark, err := e.residency().Check(k.o.Region)
+	k.resides(strings.ToLower(e.Residency), remark, err)
 	if err != nil {
 		return Secret{}, of(e, err)
 	}

@@ -75,6 +75,7 @@ func (k *Keychain) kept(ctx context.Context, key, mark string) (s Secret, due, o
 	row, err := k.o.Rows.Keychain(ctx, key, now)
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
+			k.o.Meter.Refresh(refreshUndecided)
 			k.o.Logger.Warn("kept secret cannot be read; it is got again", "cache_key", key, "error", err)
 		}
 		return Secret{}, false, false
@@ -85,6 +86,7 @@ func (k *Keychain) kept(ctx context.Context, key, mark string) (s Secret, due, o
 	}
 	c, err := k.open(row)
 	if err != nil {
+		k.o.Meter.Refresh(refreshUndecided)
 		k.o.Logger.Warn("kept secret cannot be opened; it is got again", "cache_key", key, "error", err)
 		return Secret{}, false, false
 	}
@@ -113,7 +115,11 @@ func (k *Keychain) open(row store.KeychainEntry) (content, error) {
 func (k *Keychain) keep(ctx context.Context, j job, s Secret) Secret {
 	now := k.now()
 	until, ok := k.deadline(j.entry, s.ExpiresAt, now)
+	if !s.ExpiresAt.IsZero() {
+		k.o.Meter.Lifetime(max(s.ExpiresAt.Sub(now), 0))
+	}
 	if !ok {
+		k.o.Meter.NotKept(tooShort)
 		return s
 	}
 	row := store.KeychainEntry{
@@ -130,6 +136,7 @@ func (k *Keychain) keep(ctx context.Context, j job, s Secret) Secret {
 		err = k.o.Rows.PutKeychain(ctx, row)
 	}
 	if err != nil {
+		k.o.Meter.NotKept(notStored)
 		k.o.Logger.Warn("secret is not kept; it is got again when it is needed", "cache_key", j.key, "error", err)
 	}
 	return s

@@ -70,6 +70,7 @@ type Options struct {
 	Region      string           // of this server, for secrets that may not leave theirs
 	Clock       func() time.Time // time.Now
 	Logger      *slog.Logger     // discards
+	Meter       Meter            // counts nothing
 	Margin      time.Duration    // 60 s: how long before the end that its issuer names a value is given up
 	Window      time.Duration    // 60 s: how long before its end a kept value is fetched again
 	Renew       time.Duration    // 15 s: how often values to renew are looked for
@@ -84,6 +85,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Meter == nil {
+		o.Meter = noMeter{}
 	}
 	for d, def := range map[*time.Duration]time.Duration{&o.Margin: time.Minute, &o.Window: time.Minute, &o.Renew: 15 * time.Second, &o.Sweep: time.Minute} {
 		if *d <= 0 {

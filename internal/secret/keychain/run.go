@@ -66,11 +66,13 @@ func (k *Keychain) refresh(j job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.refreshed[j.key] {
+		k.o.Meter.Refresh(refreshCollapsed)
 		return
 	}
 	select {
 	case k.ahead <- j:
 		k.refreshed[j.key] = true
+		k.o.Meter.Refresh(refreshTriggered)
 	default:
 	}
 }
@@ -97,7 +99,10 @@ func (k *Keychain) fetchAhead(ctx context.Context, j job) {
 	if !k.alive(ctx, j.at.owner(j.entry.Scope)) {
 		return
 	}
-	if _, err := k.fetch(ctx, j); err != nil && ctx.Err() == nil {
+	began := k.now()
+	_, err := k.fetch(ctx, j)
+	k.o.Meter.Refreshed(err == nil, k.now().Sub(began))
+	if err != nil && ctx.Err() == nil {
 		k.o.Logger.Warn("secret is not fetched ahead; the kept one is used while it lasts", "alias", j.entry.Name, "error", err)
 	}
 }
@@ -131,15 +136,20 @@ func (k *Keychain) renew(ctx context.Context, row store.KeychainEntry) {
 	ctx, cancel := context.WithTimeout(ctx, getTime)
 	defer cancel()
 	if !k.alive(ctx, row.ExecutionID) {
+		k.o.Meter.Renewed(abandoned)
 		_, _ = k.o.Rows.DeleteKeychain(ctx, row.CacheKey) // what stays is tried again, or ends
 		return
 	}
 	if k.now().Sub(row.AccessedAt) > idle || row.SealedRenewal == "" {
 		return // it ends, and is got again if somebody asks
 	}
-	if err := k.renewed(ctx, row); err != nil {
-		k.o.Logger.Warn("secret is not renewed; it is tried again", "alias", row.Name, "cache_key", row.CacheKey, "error", err)
+	err := k.renewed(ctx, row)
+	if err == nil {
+		k.o.Meter.Renewed(ended)
+		return
 	}
+	k.o.Meter.Renewed(failed)
+	k.o.Logger.Warn("secret is not renewed; it is tried again", "alias", row.Name, "cache_key", row.CacheKey, "error", err)
 }
 
 func (k *Keychain) renewed(ctx context.Context, row store.KeychainEntry) error {

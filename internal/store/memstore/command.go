@@ -54,6 +54,20 @@ func (s *Store) PendingCommands(ctx context.Context, before time.Time, limit int
 	return out, err
 }
 
+// CountPending implements store.Commands.
+func (s *Store) CountPending(ctx context.Context, limit int) (map[string]int64, error) {
+	out := map[string]int64{}
+	err := s.do(ctx, "CountPending", func() error {
+		pending := s.selectCommands(limit, func(c *store.Command) bool { return c.Status == event.StatusPending },
+			func(c *store.Command) time.Time { return c.CreatedAt })
+		for i := range pending {
+			out[pending[i].Pool]++
+		}
+		return nil
+	})
+	return out, err
+}
+
 // ExpiredCommands implements store.Commands.
 func (s *Store) ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
 	var out []store.Command

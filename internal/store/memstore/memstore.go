@@ -30,6 +30,9 @@ type Store struct {
 	runtimes   map[runtimeKey]*store.Runtime
 	snapshots  map[snapshotKey]store.Snapshot
 	secrets    secrets
+	schedules  schedules
+	access     access
+	retention  retention
 }
 
 var _ store.Store = (*Store)(nil)
@@ -54,6 +57,9 @@ func New() *Store {
 		runtimes:   map[runtimeKey]*store.Runtime{},
 		snapshots:  map[snapshotKey]store.Snapshot{},
 		secrets:    newSecrets(),
+		schedules:  newSchedules(),
+		access:     newAccess(),
+		retention:  newRetention(),
 	}
 }
 
@@ -91,6 +97,8 @@ func (s *Store) append(b *store.Batch) error {
 	switch {
 	case x == nil && b.Expected != 0, x != nil && x.row.LastSeq != b.Expected:
 		return store.ErrConflict
+	case x == nil && !s.retention.removed[b.Execution.ExecutionID].IsZero():
+		return store.ErrRemoved
 	case x == nil:
 		x = newExecution()
 	}

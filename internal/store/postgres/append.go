@@ -59,8 +59,11 @@ func appendSQL(form appendForm) string {
 	return text + fmt.Sprintf(appendRows, mayStart) + results + outbox + " SELECT execution_id FROM won" + end
 }
 
+// notRemoved holds for executions that were not removed: none comes back.
+const notRemoved = `(SELECT count(*) FROM noetl.execution_removed g WHERE g.execution_id = x.execution_id) = 0`
+
 const appendRows = `, started AS (
-	INSERT INTO noetl.execution (` + executionColumns + `) SELECT ` + executionColumns + ` FROM x WHERE expected = 0%s
+	INSERT INTO noetl.execution (` + executionColumns + `) SELECT ` + executionColumns + ` FROM x WHERE expected = 0 AND ` + notRemoved + `%s
 	ON CONFLICT DO NOTHING RETURNING execution_id
 ), continued AS (
 	UPDATE noetl.execution e SET last_seq = x.last_seq, catalog_id = x.catalog_id,
@@ -106,8 +109,8 @@ const appendOutbox = `, outbox AS (
 const appendClaims = `, asked AS MATERIALIZED (
 	SELECT * FROM unnest($%d::noetl.append_claim[])
 ), claimed AS (
-	INSERT INTO noetl.subscription_dedup AS held (` + claimColumns + `) SELECT ` + claimColumns + ` FROM asked a
-	WHERE (SELECT count(*) FROM noetl.execution e WHERE e.execution_id = a.execution_id) = 0
+	INSERT INTO noetl.subscription_dedup AS held (` + claimColumns + `) SELECT ` + claimColumns + ` FROM asked x
+	WHERE (SELECT count(*) FROM noetl.execution e WHERE e.execution_id = x.execution_id) = 0 AND ` + notRemoved + `
 	ON CONFLICT (subscription_id, dedup_key) DO UPDATE SET execution_id = excluded.execution_id,
 	seen_at = excluded.seen_at, expires_at = excluded.expires_at
 	WHERE held.seen_at <= excluded.seen_at - (excluded.expires_at - excluded.seen_at)

@@ -80,14 +80,22 @@ func encodeClaim(r *records, execution event.ID, c store.StartClaim) {
 	r.end()
 }
 
-// loss says why a batch was not stored: its execution has another sequence, or
-// another execution holds its claim.
+// loss says why a batch was not stored: its execution has another sequence, was
+// removed, or another execution holds its claim.
 func (w *writer) loss(it item) error {
-	if it.Claim == nil {
+	if it.Expected != 0 {
 		return store.ErrConflict
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
+	if _, err := w.shard.removedAt(ctx, it.Execution.ExecutionID); err == nil {
+		return store.ErrRemoved
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if it.Claim == nil {
+		return store.ErrConflict
+	}
 	_, err := one(ctx, w.shard.pool, "execution", scanID, "SELECT execution_id FROM noetl.execution WHERE execution_id = $1", it.Execution.ExecutionID)
 	switch {
 	case err == nil:

@@ -63,6 +63,23 @@ func (s *Store) PendingCommands(ctx context.Context, before time.Time, limit int
 		})
 }
 
+const countPendingSQL = `SELECT pool, count(*) FROM (SELECT coalesce(pool, '') AS pool FROM noetl.command WHERE status = 'PENDING' LIMIT $1) p GROUP BY pool`
+
+// CountPending implements store.Commands.
+func (s *Store) CountPending(ctx context.Context, limit int) (map[string]int64, error) {
+	parts, err := gather(ctx, s, func(ctx context.Context, sh *shard) ([]statusCount, error) {
+		return many(ctx, sh.pool, "count pending commands", scanStatusCount, countPendingSQL, rowLimit(limit))
+	})
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int64{}
+	for _, p := range parts {
+		counts[p.status] += p.n
+	}
+	return counts, nil
+}
+
 // ExpiredCommands implements store.Commands.
 func (s *Store) ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
 	return present(ctx, s, limit, byAge(func(c store.Command) time.Time { return c.LeaseUntil }),

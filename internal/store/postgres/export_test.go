@@ -28,7 +28,25 @@ func Queries() []Query {
 		text, args := listExecutionsSQL(f, 0, 10)
 		return Query{text, args, index}
 	}
+	actions := func(index string, f store.ActionFilter) Query {
+		text, args := listActionsSQL(f)
+		return Query{text, args, index}
+	}
 	return []Query{
+		actions("action_pkey", store.ActionFilter{}),
+		actions("action_by_actor", store.ActionFilter{Actor: "x"}),
+		actions("action_by_type", store.ActionFilter{Type: "x", Before: 5}),
+		actions("action_by_target", store.ActionFilter{Target: "x"}),
+		{purgeActionsSQL, []any{int64(5), rowLimit(5)}, "action_pkey"},
+		{tokenSQL, []any{int64(1)}, "access_token_pkey"},
+		{listTokensSQL, []any{int64(1), rowLimit(5)}, "access_token_pkey"},
+		{useTokensSQL, []any{[]int64{1}, []time.Time{now}}, "access_token_pkey"},
+		{sessionSQL, []any{"h"}, "access_session_pkey"},
+		{useSessionSQL, []any{"h", now, now}, "access_session_pkey"},
+		{endCallerSQL, []any{"p"}, "access_session_by_principal"},
+		{purgeSessSQL, []any{now, rowLimit(5)}, "access_session_by_end"},
+		{takeLoginSQL, []any{"h"}, "access_login_pkey"},
+		{purgeLoginsSQL, []any{now, rowLimit(5)}, "access_login_by_end"},
 		{eventsSQL, []any{int64(1), int64(0), rowLimit(5)}, "execution_id_seq_key"},
 		{eventByIDSQL, []any{int64(1), int64(1)}, "pkey"},
 		{eventIDsSQL, []any{int64(1), []int64{1}}, "pkey"},
@@ -74,6 +92,13 @@ func Queries() []Query {
 func BusyQueries(x int64, t time.Time) map[string]Query {
 	now := time.Now()
 	queries := map[string]Query{
+		"EndedExecutions":         {endedExecutionsSQL, []any{x, int64(1) << 62, now, rowLimit(1000)}, "execution_pkey"},
+		"NewestEnded":             {newestEndedSQL, []any{"fill/p7", 20}, "execution_by_path"},
+		"there":                   {presentSQL, []any{[]int64{x, x + 1}}, "execution_pkey"},
+		"open children":           {openChildrenSQL, []any{[]int64{x, x + 1}}, "execution_by_parent"},
+		"unpublished":             {unpublishedSQL, []any{[]int64{x, x + 1}}, "outbox_"},
+		"delete events":           {deleteOf("event"), []any{[]int64{x, x + 1}}, "execution_id"},
+		"delete commands":         {deleteOf("command"), []any{[]int64{x, x + 1}}, "command_"},
 		"Execution":               {executionSQL, []any{x}, "execution_pkey"},
 		"Events page":             {eventsSQL, []any{x, int64(0), rowLimit(50)}, "seq"},
 		"Event":                   {eventByIDSQL, []any{x, x + 1}, "pkey"},
@@ -96,6 +121,16 @@ func BusyQueries(x int64, t time.Time) map[string]Query {
 		"ProjectedExecutions":     {projectedSQL, []any{x, rowLimit(100)}, "execution_pkey"},
 		"PurgeCommands":           {purgeCommandsSQL, []any{now, rowLimit(100), int64(store.IDAt(now))}, "command_pkey"},
 		"Reproject: the last seq": {lastSeqSQL, []any{x}, "seq"},
+		"Schedule":                {scheduleSQL, []any{int64(7)}, "schedule_pkey"},
+		"ScheduleByName":          {scheduleByNameSQL, []any{"s7"}, "schedule_by_name"},
+		"DueSchedules":            {dueSchedulesSQL, []any{now, rowLimit(64)}, "schedule_wake"},
+		"open ScheduleRuns":       {openRunsSQL, []any{int64(7), beginOfTime, endOfTime, rowLimit(0)}, "schedule_run_open"},
+		"ScheduleRuns":            {runsSQL, []any{int64(7), beginOfTime, endOfTime, rowLimit(50)}, "schedule_run_pkey"},
+		"PurgeScheduleRuns":       {purgeRunsSQL, []any{now.Add(-16 * time.Hour), rowLimit(100)}, "schedule_run_ended"},
+	}
+	for name, f := range map[string]store.ScheduleFilter{"owner": {Owner: "p8"}, "path": {Path: "p8"}, "page": {After: 7, Limit: 50}} {
+		text, args := listSchedulesSQL(f)
+		queries["ListSchedules by "+name] = Query{text, args, "schedule_"}
 	}
 	for name, f := range map[string]store.ExecutionFilter{
 		"all": {}, "before": {Before: event.ID(x)}, "path": {Path: "FILL/p7"}, "any path": {Path: "fill"}, "no path": {Path: "nowhere"},

@@ -56,6 +56,12 @@ func busyDatabase(t *testing.T, now time.Time) string {
 			FROM noetl.event WHERE seq = 2 ORDER BY execution_id DESC LIMIT 3000`,
 		`INSERT INTO noetl.subscription_dedup (subscription_id, dedup_key, execution_id, expires_at)
 			SELECT i % 50, 'k' || i, i, now() + interval '1 second' * (i % 1000) FROM generate_series(1, 30000) i`,
+		`INSERT INTO noetl.schedule (schedule_id, name, playbook_path, owner, next_run_at, wake_at)
+			SELECT i, 's' || i, 'p' || i % 500, CASE WHEN i % 2 = 0 THEN 'p' || i % 500 END, now() + interval '1 minute' * i, now() + interval '1 minute' * (i - 20)
+			FROM generate_series(1, 20000) i`,
+		`INSERT INTO noetl.schedule_run (schedule_id, tick, kind, state, playbook_path, playbook_version, decided_at, ended_at, ticks)
+			SELECT 1 + i % 20, now() - interval '1 second' * i, 'tick', 'completed', 'p', 1, now(), CASE WHEN i > 100 THEN now() - interval '1 second' * i END, 1
+			FROM generate_series(1, 60000) i`,
 		"ANALYZE",
 	} {
 		run(t, dsn, text)

@@ -11,8 +11,8 @@ import (
 
 // tables are what every database holds, whether or not it uses them all.
 var tables = []string{
-	"catalog", "command", "credential", "event", "execution", "keychain", "outbox", "projection_snapshot", "resource",
-	"result_chunk", "result_store", "runtime", "schedule", "schema_migrations", "secret_audit", "shard", "subscription_dedup", "transient",
+	"access_login", "access_session", "access_token", "action", "catalog", "command", "credential", "event", "execution", "execution_hold", "execution_removed", "keychain", "outbox", "projection_snapshot", "resource",
+	"result_chunk", "result_store", "runtime", "schedule", "schedule_run", "schema_migrations", "secret_audit", "shard", "subscription_dedup", "transient", "work_lease",
 }
 
 // Migrate implements store.Schema.

@@ -97,24 +97,24 @@ func TestPartitionsAreMadeAheadAndTakeWhatFellIntoTheDefault(t *testing.T) {
 		}
 		placed = append(placed, where(id))
 	}
-	if err := s.EnsurePartitions(t.Context(), time.Date(2039, 3, 31, 23, 0, 0, 0, time.UTC)); err != nil {
+	if err := s.EnsurePartitions(t.Context(), time.Date(2039, 8, 31, 23, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatalf("EnsurePartitions: %v", err)
 	}
-	if err := s.EnsurePartitions(t.Context(), time.Date(2039, 3, 31, 23, 0, 0, 0, time.UTC)); err != nil {
+	if err := s.EnsurePartitions(t.Context(), time.Date(2039, 8, 31, 23, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatalf("EnsurePartitions again: %v", err)
 	}
 	placed = append(placed, where(at(2040)))
-	if diff := cmp.Diff([]string{"noetl.event_pre_2026", "noetl.event_default", "noetl.event_2040_q1"}, placed); diff != "" {
+	if diff := cmp.Diff([]string{"noetl.event_pre_2026", "noetl.event_default", "noetl.event_2040_02"}, placed); diff != "" {
 		t.Errorf("partitions (-want +got):\n%s", diff)
 	}
 	made := column(t, conn, `SELECT c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) FROM pg_class c
-		WHERE c.relname LIKE 'event\_2039\_q_' AND c.relkind = 'r' ORDER BY 1`)
+		WHERE c.relname LIKE 'event\_2039\___' AND c.relkind = 'r' ORDER BY 1`)
 	want := []string{}
-	for q := range 4 {
-		boundary := func(quarter int) int64 {
-			return (time.Date(2039, time.Month(1+3*quarter), 1, 0, 0, 0, 0, time.UTC).UnixMilli() - 1704067200000) << 22
+	for m := 8; m <= 12; m++ {
+		boundary := func(month int) int64 {
+			return (time.Date(2039, time.Month(month), 1, 0, 0, 0, 0, time.UTC).UnixMilli() - 1704067200000) << 22
 		}
-		want = append(want, fmt.Sprintf("event_2039_q%d FOR VALUES FROM ('%d') TO ('%d')", q+1, boundary(q), boundary(q+1)))
+		want = append(want, fmt.Sprintf("event_2039_%02d FOR VALUES FROM ('%d') TO ('%d')", m, boundary(m), boundary(m+1)))
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("partitions of 2039 (-want +got):\n%s", diff)

@@ -26,6 +26,11 @@ func (o *appendOp) size() int { return (*store.Batch)(o).Size() }
 // written. Rows that can share a statement with others of the group are left
 // to the writer's flush.
 func (o *appendOp) apply(w *writer) error {
+	if o.Expected == 0 {
+		if err := w.notRemoved(o.Execution.ExecutionID); err != nil {
+			return err
+		}
+	}
 	if o.Claim != nil {
 		if err := w.takeClaim(o.Claim, o.Execution.ExecutionID); err != nil {
 			return err

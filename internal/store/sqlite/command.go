@@ -59,6 +59,26 @@ func (s *Store) PendingCommands(ctx context.Context, before time.Time, limit int
 	return collect("find pending commands", rows, err, scanCommand)
 }
 
+const countPendingSQL = `SELECT pool, count(*) FROM (SELECT coalesce(pool, '') AS pool FROM command WHERE status = 'PENDING' LIMIT ?) GROUP BY pool`
+
+// CountPending implements store.Commands.
+func (s *Store) CountPending(ctx context.Context, limit int) (map[string]int64, error) {
+	type count struct {
+		pool string
+		n    int64
+	}
+	rows, err := s.reader.QueryContext(ctx, countPendingSQL, rowLimit(limit))
+	counts, err := collect("count pending commands", rows, err, func(row scanner, c *count) error { return row.Scan(&c.pool, &c.n) })
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(counts))
+	for _, c := range counts {
+		out[c.pool] = c.n
+	}
+	return out, nil
+}
+
 // ExpiredCommands implements store.Commands.
 func (s *Store) ExpiredCommands(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
 	rows, err := s.reader.QueryContext(ctx, expiredSQL, now.UnixMicro(), rowLimit(limit))

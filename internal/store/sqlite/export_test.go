@@ -37,6 +37,14 @@ func Queries() map[string]string {
 		entryLatestSQL:         "sqlite_autoindex_catalog_1",
 		archiveSQL:             "sqlite_autoindex_catalog_1",
 		executionExistsSQL:     "INTEGER PRIMARY KEY",
+		endedExecutionsSQL:     "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+		openChildSQL:           "execution_by_parent (parent_execution_id=?",
+		valuesSQL:              "result_by_",
+		unpublishedSQL:         "(execution_id=?",
+		deleteOf("event"):      "(execution_id=?)",
+		deleteOf("command"):    "command_by_execution (execution_id=?)",
+		removeKeychainSQL:      "keychain_by_execution (execution_id=?)",
+		purgeGoneSQL:           "execution_removed_by_time (removed_at<?)",
 		claimHolderSQL:         "PRIMARY KEY (subscription_id=? AND dedup_key=?)",
 		purgeClaimsSQL:         "subscription_dedup_over (expires_at<?)",
 		outboxDueSQL:           "outbox_taken (execution_id=? AND outbox_id<?)",
@@ -53,6 +61,29 @@ func Queries() map[string]string {
 		pathsSQL:               "execution_by_path",
 	}
 	for text, index := range listQueries() {
+		out[text] = index
+	}
+	for text, index := range accessQueries() {
+		out[text] = index
+	}
+	return out
+}
+
+// accessQueries are those of tokens, sessions and actions.
+func accessQueries() map[string]string {
+	out := map[string]string{
+		tokenSQL: "INTEGER PRIMARY KEY", listTokensSQL: "INTEGER PRIMARY KEY (rowid<?)", useTokenSQL: "INTEGER PRIMARY KEY",
+		revokeTokenSQL: "INTEGER PRIMARY KEY", sessionSQL: "PRIMARY KEY", useSessionSQL: "PRIMARY KEY", endSessionSQL: "PRIMARY KEY",
+		endCallerSQL: "access_session_by_principal", purgeSessSQL: "access_session_by_end", takeLoginSQL: "PRIMARY KEY",
+		purgeLoginsSQL: "access_login_by_end", purgeActionsSQL: "INTEGER PRIMARY KEY (rowid<?)",
+	}
+	for index, f := range map[string]store.ActionFilter{
+		"INTEGER PRIMARY KEY (rowid>? AND rowid<?)":              {},
+		"action_by_actor (actor=? AND rowid>? AND rowid<?)":      {Actor: "x"},
+		"action_by_type (action_type=? AND rowid>? AND rowid<?)": {Type: "x", Before: 5},
+		"action_by_target (target=? AND rowid>? AND rowid<?)":    {Target: "x"},
+	} {
+		text, _ := listActionsSQL(f)
 		out[text] = index
 	}
 	return out

@@ -107,7 +107,9 @@ func (s *Store) open(ctx context.Context, path string, o Options) error {
 // dsn addresses the file as a URI, which is the form that lets a path hold any
 // character.
 func dsn(path string, pragmas ...string) string {
-	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "journal_mode(WAL)", "temp_store(MEMORY)", "cache_size(-65536)"}, pragmas...)}
+	// Pages that are freed can be given back only by files that were made so,
+	// which is decided before anything else is.
+	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "temp_store(MEMORY)", "cache_size(-65536)"}, pragmas...)}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 

@@ -186,7 +186,7 @@ func TestEveryQueryUsesItsIndex(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "noetl.db")
 			s := open(t, path)
-			fill(t, s, 3000)
+			fill(t, s, 1000)
 			_ = s.Close()
 			db, err := sql.Open("sqlite", path)
 			if err != nil {

@@ -25,7 +25,7 @@ type op interface {
 // clean tells whether a refused op has changed nothing, so that the group it
 // shares can go on.
 func clean(err error) bool {
-	if errors.Is(err, store.ErrConflict) {
+	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRemoved) {
 		return true
 	}
 	_, claimed := errors.AsType[*store.ClaimedError](err)

@@ -84,6 +84,17 @@ var commandTests = map[string]func(*testing.T, store.Store){
 		wantSame(t, "all", want, find(10))
 		wantSame(t, "two", want[:2], find(2))
 		wantSame(t, "no limit", want, find(0))
+		var all, few int64
+		for _, n := range must[map[string]int64](t)(s.CountPending(t.Context(), 0)) {
+			all += n
+		}
+		for _, n := range must[map[string]int64](t)(s.CountPending(t.Context(), 2)) {
+			few += n
+		}
+		wantSame(t, "counted", int64(5), all)
+		if few < 2 || few > 2*int64(s.Shards()) {
+			t.Errorf("%d commands counted, want 2 of each database at most", few)
+		}
 	},
 	"commands of the same age come in the order of their ids": func(t *testing.T, s store.Store) {
 		b := newBatch(newID(), 0, 5)

@@ -25,7 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	groups := []map[string]func(*testing.T, store.Store){
 		logTests, raceTests, executionTests, timerTests, commandTests, resultTests, keptTests, catalogTests, lifeTests,
 		claimTests, outboxTests, variableTests, runtimeTests, snapshotTests, projectionTests, schemaTests, listTests, archiveTests,
-		credentialTests, keychainTests, auditTests,
+		credentialTests, keychainTests, auditTests, retentionTests, scheduleTests, tokenTests, sessionTests, actionTests,
 	}
 	for _, tests := range groups {
 		for name, test := range tests {
@@ -189,6 +189,7 @@ func callAll(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Result"] = s.Result(ctx, 1, "r")
 	_, errs["Command"] = s.Command(ctx, 0, 1)
 	_, errs["PendingCommands"] = s.PendingCommands(ctx, epoch, 1)
+	_, errs["CountPending"] = s.CountPending(ctx, 1)
 	_, errs["ExpiredCommands"] = s.ExpiredCommands(ctx, epoch, 1)
 	_, errs["RenewLeases"] = s.RenewLeases(ctx, []event.Heartbeat{{EventID: 1, WorkerID: "w", Attempt: 1}}, epoch)
 	_, errs["ExpireLeases"] = s.ExpireLeases(ctx, "w", epoch)
@@ -198,6 +199,8 @@ func callAll(ctx context.Context, s store.Store) map[string]error {
 	_, errs["ListEntries"] = s.ListEntries(ctx, store.EntryFilter{})
 	callMore(ctx, s, errs)
 	callSecrets(ctx, s, errs)
+	callSchedules(ctx, s, errs)
+	callAccess(ctx, s, errs)
 	return errs
 }
 
@@ -233,6 +236,7 @@ func callMore(ctx context.Context, s store.Store, errs map[string]error) {
 	_, errs["CommandsOf"] = s.CommandsOf(ctx, 1)
 	errs["Reproject"] = s.Reproject(ctx, newBatch(1, 0, 1).Execution, nil)
 	_, errs["PurgeCommands"] = s.PurgeCommands(ctx, epoch, 1)
+	callRetention(ctx, s, errs)
 	errs["Migrate"] = s.Migrate(ctx)
 	_, errs["SchemaState"] = s.SchemaState(ctx)
 }

@@ -120,6 +120,7 @@ func (t *Tool) plan(ctx context.Context, call *tool.Call) (*plan, error) {
 		return nil, err
 	}
 	p.proof.Apply(p.header, p.url)
+	call.Trace.Header(p.header)
 	return p, nil
 }
 

@@ -54,6 +54,7 @@ func (t *Tool) readRequest(ctx context.Context, call *tool.Call) (*request, erro
 			return nil, err
 		}
 	}
+	call.Trace.Header(r.header)
 	if err := r.readArguments(f, call.Args); err != nil {
 		return nil, err
 	}

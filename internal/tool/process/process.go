@@ -87,6 +87,7 @@ func (s Settings) Prepare(ctx context.Context, call *tool.Call, w Wish) (_ *Plac
 			_ = p.Remove() // the reason matters more
 		}
 	}()
+	call.Trace.Environ(p.Env)
 	if s.Sandbox != Trusted {
 		p.Env["HOME"], p.Env["TMPDIR"] = dir, dir
 		if p.Cwd == "" {
