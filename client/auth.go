@@ -72,6 +72,12 @@ func (c *Client) ValidateSession(ctx context.Context, token string) (SessionStat
 	return s, err
 }
 
+// Logout ends a session at the server. A server without sessions answers
+// NotFound.
+func (c *Client) Logout(ctx context.Context, token string) error {
+	return c.post(ctx, "/api/auth/logout", map[string]string{"session_token": token}, nil)
+}
+
 // Ask sends a request to any route and returns the answer as it is.
 func (c *Client) Ask(ctx context.Context, path string) (json.RawMessage, error) {
 	var raw json.RawMessage

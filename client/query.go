@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// QueryRequest asks the database of a server, or of a credential.
+// QueryRequest asks the database of a credential that the server keeps.
 type QueryRequest struct {
 	Query      string `json:"query"`
 	Schema     string `json:"schema,omitempty"`
@@ -17,6 +17,9 @@ type QueryAnswer struct {
 	Status string          `json:"status"`
 	Result json.RawMessage `json:"result"` // rows
 	Error  string          `json:"error"`
+
+	Truncated bool   `json:"truncated,omitempty"` // there were more rows
+	Command   string `json:"command,omitempty"`   // what was done, such as INSERT 0 1
 }
 
 // Query runs a SQL statement on the server. Forbidden unless the caller may.

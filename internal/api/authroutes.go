@@ -14,7 +14,7 @@ import (
 func (s *Server) authRoutes() []route {
 	const user = `{user_id, email, display_name, roles}`
 	return []route{
-		entry(http.MethodGet, "/api/auth/methods", Anyone, s.methods, "tells how callers show who they are", "", `{required, token, oidc}`).within(Pathless),
+		entry(http.MethodGet, "/api/auth/methods", Anyone, s.methods, "tells how callers show who they are", "", `{required, token, oidc, issuer?, client_id?}`).within(Pathless),
 		entry(http.MethodGet, "/api/auth/me", Viewer, s.me, "tells who the caller is and what they may do", "", `{id, name, by, grants, expires?}`).within(Pathless),
 		entry(http.MethodPost, "/api/auth/login", Anyone, s.login, "gives a session for an API token or a token of a configured issuer; always 200", `{auth0_token | token, cookie?}`, `{status, data: {status, session_token, user: `+user+`, expires_at} | {error, message}}`).within(Pathless).noted(selfNoting),
 		entry(http.MethodPost, "/api/auth/logout", Anyone, s.logout, "ends the session of the caller", `{session_token?}`, `{status}`).within(Pathless).noted(selfNoting),
@@ -39,10 +39,17 @@ type methodsAnswer struct {
 	Required bool `json:"required"`
 	Token    bool `json:"token"`
 	OIDC     bool `json:"oidc"`
+	// Issuer and ClientID are there when people can sign in with a browser.
+	Issuer   string `json:"issuer,omitempty"`
+	ClientID string `json:"client_id,omitempty"`
 }
 
 func (s *Server) methods(w http.ResponseWriter, _ *http.Request) error {
-	return respond(w, methodsAnswer{s.required(), s.required(), s.required() && s.opt.BrowserLogin})
+	a := methodsAnswer{Required: s.required(), Token: s.required(), OIDC: s.required() && s.opt.BrowserLogin}
+	if a.OIDC {
+		a.Issuer, a.ClientID = s.opt.LoginIssuer, s.opt.LoginClient
+	}
+	return respond(w, a)
 }
 
 func (s *Server) me(w http.ResponseWriter, r *http.Request) error {

@@ -46,13 +46,13 @@ func (s *Server) executeBatch(w http.ResponseWriter, r *http.Request) error {
 	results := make([]control.BatchResult, len(items))
 	var requests []control.ExecuteRequest
 	var places []int // of the requests among the items
-	trace := traceOf(r.Header)
+	trace, by := traceOf(r.Header), s.starter(r.Context())
 	for i, raw := range body.Executions {
 		if results[i].Err = items[i].read(raw); results[i].Err == nil {
 			results[i].Err = s.permitStart(r.Context(), &items[i])
 		}
 		if results[i].Err == nil {
-			requests, places = append(requests, items[i].request(r.Context(), trace)), append(places, i)
+			requests, places = append(requests, items[i].request(r.Context(), by, trace)), append(places, i)
 		}
 	}
 	for i, result := range s.opt.Plane.ExecuteBatch(r.Context(), requests) {

@@ -98,7 +98,7 @@ func (s *Server) showEvents(ctx context.Context, events []event.Event, wanted ev
 			rows = append(rows, shownEvent{Event: events[i], bare: derived})
 		}
 	}
-	h := newHydration(s.opt.Plane.Result)
+	h := newHydration(s.visibleResult)
 	for i := len(rows) - 1; i >= 0; i-- {
 		if rows[i].bare {
 			continue

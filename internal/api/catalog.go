@@ -10,6 +10,7 @@ import (
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/playbook"
+	"github.com/noetl/noetl-go/internal/source/schedule"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(body.Content) == "" {
 		return event.Errorf(event.Invalid, "content: want the YAML of the resource")
 	}
-	reg, err := s.opt.Plane.Register(r.Context(), control.RegisterRequest{
+	reg, err := s.opt.Plane.Register(schedule.By(r.Context(), s.starter(r.Context())), control.RegisterRequest{
 		Content: body.Content, ResourceType: body.ResourceType,
 		Permit: func(path string) error { concerning(r.Context(), path); return s.permitChange(r.Context(), path) },
 	})

@@ -148,10 +148,10 @@ func TestACheckMayTakeLongAndEndsWithTheServer(t *testing.T) {
 	}
 }
 
-func TestDatabaseRoutesAreForOperators(t *testing.T) {
+func TestDatabaseRoutesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	s, err := api.New(api.Options{Plane: &apitest.Plane{}, Authorize: func(_ *http.Request, need api.Role) error {
-		if need == api.Operator {
+		if need == api.Admin {
 			return event.Errorf(event.Forbidden, "no")
 		}
 		return nil

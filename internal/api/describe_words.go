@@ -98,7 +98,7 @@ func (s *Server) components() *openapi.Components {
 	}
 	idIn := &openapi.Schema{Type: openapi.Types{"integer", "string"}, Format: "int64", Pattern: "^[0-9]*$"}
 	c := &openapi.Components{
-		Words: openapi.Words{Meanings: meanings, Values: memberValues},
+		Words: openapi.Words{Meanings: allMeanings(), Values: memberValues},
 		Names: map[reflect.Type]string{
 			reflect.TypeFor[failure]():             "Error",
 			reflect.TypeFor[secret.Registration](): "Credential",

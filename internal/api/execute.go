@@ -83,9 +83,9 @@ func checkKind(kind string) error {
 
 // request is what the control plane is asked for. trace is used when the body
 // has none of its own.
-func (b *executeBody) request(ctx context.Context, trace json.RawMessage) control.ExecuteRequest {
+func (b *executeBody) request(ctx context.Context, by *event.Actor, trace json.RawMessage) control.ExecuteRequest {
 	r := control.ExecuteRequest{
-		Actor:             actor(ctx),
+		Actor:             by,
 		Caller:            caller(ctx),
 		Path:              b.Path,
 		CatalogID:         b.CatalogID,
@@ -145,7 +145,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err := s.permitStart(r.Context(), &body); err != nil {
 		return err
 	}
-	request := body.request(r.Context(), traceOf(r.Header))
+	request := body.request(r.Context(), s.starter(r.Context()), traceOf(r.Header))
 	if keys := r.Header.Values("Idempotency-Key"); len(keys) > 0 && request.Dedup == nil {
 		if keys[0] == "" { // whoever sends it counts on not starting twice
 			return event.Errorf(event.Invalid, "Idempotency-Key: a key is needed")

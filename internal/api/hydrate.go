@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/event"
 )
@@ -26,6 +27,26 @@ type hydration struct {
 
 func newHydration(fetch func(ctx context.Context, ref string) (json.RawMessage, error)) *hydration {
 	return &hydration{fetch: fetch, found: make(map[string]json.RawMessage), left: hydrateMost, bytes: hydrateBytes}
+}
+
+// visibleResult finds a value for a caller. What a playbook returns may name
+// any value, also one of an execution the caller may not see.
+func (s *Server) visibleResult(ctx context.Context, ref string) (json.RawMessage, error) {
+	if p := passageOf(ctx); p.narrowed() {
+		plain, _, _ := strings.Cut(ref, "#")
+		of, err := event.ParseResultRef(plain)
+		if err != nil {
+			return nil, err
+		}
+		x, err := s.opt.Plane.Execution(ctx, of.Execution)
+		if err == nil && !p.who.MayAt(p.need.authRole(), x.Path) {
+			err = event.Errorf(event.NotFound, "Execution not found: %d", of.Execution)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.opt.Plane.Result(ctx, ref)
 }
 
 // reference is where a value is kept, and how large it is if that is known.

@@ -155,7 +155,6 @@ func (s *Server) standing(ctx context.Context) {
 	m.Connections.Set(float64(p.Open), obs.ConnOpen)
 	m.Connections.Set(float64(p.Idle), obs.ConnIdle)
 	m.Connections.Set(float64(p.Max), obs.ConnMost)
-	m.Connections.Set(float64(p.Waiting), obs.ConnWaiting)
 }
 
 func one(yes bool) float64 {

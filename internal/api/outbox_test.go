@@ -271,7 +271,8 @@ func TestInternalRequestsThatAreRefused(t *testing.T) {
 		{"events/materialize", `[]`, 400, "empty"},
 		{"events/materialize", `{}`, 422, "list of events"},
 		{"projection/advance", `{"execution_ids":[]}`, 400, "execution_ids is empty"},
-		{"cleanup/purge", `{"event_retention_days":30}`, 422, "event_retention_days"},
+		{"cleanup/purge", `{"event_retention_days":-1}`, 422, "event_retention_days"},
+		{"cleanup/purge", `{"event_retention_days":36501}`, 422, "event_retention_days"},
 		{"cleanup/purge", `{"command_retention_days":-1}`, 422, "command_retention_days"},
 	} {
 		askInternal(t, srv, "POST", "/api/internal/"+tc.path, tc.body).wantError(t, tc.status, tc.want)
@@ -336,6 +337,7 @@ func TestExecutionsAreAdvancedAndOldThingsPurged(t *testing.T) {
 	}
 	askInternal(t, srv, "POST", "/api/internal/projection/advance", fmt.Sprintf(`{"execution_ids":["%d",5]}`, id)).want(t, 200,
 		fmt.Sprintf(`{"advanced":[{"execution_id":%d,"version":%d,"events":0}],"failed":[{"execution_id":5,"error":"Execution not found: 5"}]}`, id, row.LastSeq))
-	askInternal(t, srv, "POST", "/api/internal/cleanup/purge", "").want(t, 200,
-		`{"commands_purged":0,"runtime_purged":0,"events_purged":0,"outbox_purged":0,"claims_purged":0}`)
+	const none = `{"commands_purged":0,"runtime_purged":0,"events_purged":0,"outbox_purged":0,"claims_purged":0,"executions_purged":0,"event_partitions_dropped":0}`
+	askInternal(t, srv, "POST", "/api/internal/cleanup/purge", "").want(t, 200, none)
+	askInternal(t, srv, "POST", "/api/internal/cleanup/purge", `{"event_retention_days":1}`).want(t, 200, none) // it has not ended
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
@@ -78,7 +80,11 @@ func (s *Server) enlist(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body, false); err != nil {
 		return err
 	}
-	row, err := s.opt.Plane.Enlist(r.Context(), body.registration())
+	reg := body.registration()
+	if err := s.permitName(r.Context(), &reg); err != nil {
+		return err
+	}
+	row, err := s.opt.Plane.Enlist(r.Context(), reg)
 	if err != nil {
 		return err
 	}
@@ -121,13 +127,23 @@ func (s *Server) pulse(w http.ResponseWriter, r *http.Request) error {
 		return event.Errorf(event.Invalid, "name is missing: whose heartbeat is it?")
 	}
 	if body.Commands != nil {
-		b.Commands = make([]event.Heartbeat, len(body.Commands))
+		b.Commands = make([]event.Heartbeat, 0, len(body.Commands))
 		for i, c := range body.Commands {
 			if c.EventID == 0 {
 				return event.Errorf(event.Invalid, "commands[%d]: event_id is missing", i)
 			}
-			b.Commands[i] = event.Heartbeat(c)
+			if s.permitCommand(r.Context(), c.ExecutionID, c.EventID) == nil { // the lease of another's is not its to renew
+				b.Commands = append(b.Commands, event.Heartbeat(c))
+			}
 		}
+	}
+	whose := &event.Registration{Name: b.Name}
+	if b.Registration != nil {
+		b.Registration.Name = b.Name
+		whose = b.Registration
+	}
+	if err := s.permitName(r.Context(), whose); err != nil {
+		return err
 	}
 	a, err := s.opt.Plane.Beat(r.Context(), b)
 	if err != nil {
@@ -147,6 +163,9 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) error {
 	if name == "" {
 		return event.Errorf(event.Invalid, "name is missing: who leaves?")
 	}
+	if err := s.permitName(r.Context(), &event.Registration{Name: name}); err != nil {
+		return err
+	}
 	known, err := s.opt.Plane.Leave(r.Context(), kind, name)
 	if err != nil {
 		return err
@@ -157,6 +176,47 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) error {
 		Name    string `json:"name"`
 		Deleted bool   `json:"deleted"`
 	}{"ok", "Deregistered " + name, name, known})
+}
+
+// registrantKey is where the registration of a narrowed worker says whose it is.
+const registrantKey = "registered_by"
+
+// permitName keeps narrowed workers from speaking for others: a name that is
+// known is only theirs when they registered it. It marks r as the caller's.
+func (s *Server) permitName(ctx context.Context, r *event.Registration) error {
+	p := passageOf(ctx)
+	if !p.narrowed() {
+		return nil
+	}
+	f := control.RegisteredFilter{Name: r.Name}
+	if strings.Contains(r.Name, `\`) { // patterns read it otherwise
+		f.Name = ""
+	}
+	list, err := s.opt.Plane.Registered(ctx, f)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Name == r.Name && registrant(list[i].Runtime) != p.who.ID {
+			return p.forbidden("the name " + strconv.Quote(r.Name) + " belongs to another worker")
+		}
+	}
+	runtime := map[string]json.RawMessage{}
+	if len(r.Runtime) > 0 && json.Unmarshal(r.Runtime, &runtime) != nil || runtime == nil {
+		return event.Errorf(event.Invalid, "runtime: want an object")
+	}
+	runtime[registrantKey], _ = json.Marshal(p.who.ID) // texts have a JSON form
+	r.Runtime, err = json.Marshal(runtime)
+	return err
+}
+
+func registrant(runtime json.RawMessage) string {
+	var r map[string]json.RawMessage
+	var id string
+	if json.Unmarshal(runtime, &r) == nil {
+		_ = json.Unmarshal(r[registrantKey], &id) // what is no text is nobody
+	}
+	return id
 }
 
 func (s *Server) pools(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/auth"
@@ -95,6 +97,27 @@ func actor(ctx context.Context) *event.Actor {
 		return nil
 	}
 	return &event.Actor{ID: who.ID, Name: who.Name, By: who.By}
+}
+
+// starter is actor for what starts executions: it also says what those may
+// start in turn, which is what the caller may.
+func (s *Server) starter(ctx context.Context) *event.Actor {
+	a := actor(ctx)
+	if a == nil {
+		return nil
+	}
+	p := passageOf(ctx)
+	if !p.who.May(auth.Operator) {
+		for _, g := range p.who.Grants {
+			if prefix := strings.TrimSuffix(g.Prefix, "/"); g.Role.Includes(auth.Operator) && !slices.Contains(a.Within, prefix) {
+				a.Within = append(a.Within, prefix)
+			}
+		}
+	}
+	if !p.who.MayAt(auth.Admin, systemPrefix) {
+		a.Without = []string{systemPrefix}
+	}
+	return a
 }
 
 // caller keeps the keys of different callers apart.

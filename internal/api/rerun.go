@@ -39,7 +39,7 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request := body.request(traceOf(r.Header))
-	request.Actor = actor(r.Context())
+	request.Actor = s.starter(r.Context())
 	if err := s.permitRerun(r.Context(), id); err != nil {
 		return err
 	}

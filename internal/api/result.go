@@ -225,7 +225,7 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Content-Length", strconv.FormatInt(length, 10))
 	w.WriteHeader(status)
-	return s.send(w, body)
+	return s.send(w, body, ref)
 }
 
 // resultGone keeps the words about results that were collected, and gives all
@@ -290,7 +290,7 @@ func byteRange(r *http.Request, tag string, size int64) (offset, length int64, p
 // send copies a value to a client that may take its time, as long as it takes
 // something. A value that turns out to be damaged ends the connection: the
 // length that was announced tells the client.
-func (s *Server) send(w http.ResponseWriter, body io.Reader) error {
+func (s *Server) send(w http.ResponseWriter, body io.Reader, ref string) error {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{})
 	buf := make([]byte, 64<<10)
@@ -308,7 +308,7 @@ func (s *Server) send(w http.ResponseWriter, body io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			s.opt.Logger.Error("a result could not be sent", "error", err)
+			s.opt.Logger.Error("a result could not be sent", "execution_id", ownerOf(ref), "ref", ref, "error", err)
 			panic(http.ErrAbortHandler)
 		}
 	}
@@ -388,4 +388,14 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, dry bool) error
 		return err
 	}
 	return respond(w, report)
+}
+
+// ownerOf is the execution that a reference names; 0 when it names none.
+func ownerOf(ref string) event.ID {
+	ref, _, _ = strings.Cut(ref, "#")
+	r, err := event.ParseResultRef(ref)
+	if err != nil {
+		return 0
+	}
+	return r.Execution
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/auth"
@@ -100,6 +101,21 @@ func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) error {
 	return respond(w, schedulesAnswer{views, len(views)})
 }
 
+// permitSchedule refuses a schedule of a playbook the caller may not start, and
+// the names that the schedules of other playbooks have: a path, or a path with a
+// name of its own behind a colon.
+func (s *Server) permitSchedule(ctx context.Context, spec *event.ScheduleSpec) error {
+	spec.Path = strings.Trim(spec.Path, "/ ")
+	if err := s.permitChange(ctx, spec.Path); err != nil {
+		return err
+	}
+	path, _, _ := strings.Cut(spec.Name, ":")
+	if path = strings.TrimSpace(path); !strings.Contains(path, "/") {
+		return nil
+	}
+	return s.permitChange(ctx, path)
+}
+
 func (s *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.scheduler()
 	if err != nil {
@@ -109,10 +125,10 @@ func (s *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &spec, false); err != nil {
 		return err
 	}
-	if err := s.permitChange(r.Context(), spec.Path); err != nil {
+	if err := s.permitSchedule(r.Context(), &spec); err != nil {
 		return err
 	}
-	view, err := all.Create(r.Context(), spec)
+	view, err := all.Create(schedule.By(r.Context(), s.starter(r.Context())), spec)
 	if err != nil {
 		return err
 	}
@@ -141,10 +157,10 @@ func (s *Server) updateSchedule(w http.ResponseWriter, r *http.Request) error {
 	if spec.Path == "" {
 		spec.Path = view.Path
 	}
-	if err := s.permitChange(r.Context(), spec.Path); err != nil {
+	if err := s.permitSchedule(r.Context(), &spec); err != nil {
 		return err
 	}
-	if view, err = all.Update(r.Context(), event.ID(view.ID).String(), spec); err != nil {
+	if view, err = all.Update(schedule.By(r.Context(), s.starter(r.Context())), event.ID(view.ID).String(), spec); err != nil {
 		return err
 	}
 	return respond(w, view)

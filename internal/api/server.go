@@ -56,6 +56,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// BrowserLogin offers people to sign in at the issuer.
 	BrowserLogin bool
+	// LoginIssuer and LoginClient are where they do, for programs that open a
+	// browser themselves.
+	LoginIssuer, LoginClient string
 	// OpenMetrics shows the metrics without a token.
 	OpenMetrics bool
 	// Console runs SQL for admins; nil keeps it closed.

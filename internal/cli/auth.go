@@ -20,7 +20,7 @@ import (
 // authCommand is about who one is to a server.
 type authCommand struct {
 	Login  loginCommand  `cmd:"" help:"Sign in with a token, or in the browser, and keep that in the context."`
-	Logout logoutCommand `cmd:"" help:"Forget the token of a context."`
+	Logout logoutCommand `cmd:"" help:"End the session of a context at its server, and forget its token."`
 	Whoami whoamiCommand `cmd:"" help:"Tell whom the server takes one for."`
 }
 
@@ -99,7 +99,7 @@ func (c *loginCommand) evidence(ctx context.Context, env *Env, t target) (token,
 	case c.Connection.flags.Token != "" || c.Connection.flags.SessionToken != "":
 		return t.token, t.session, nil // the flags
 	}
-	token, err = askToken(env)
+	token, err = askToken(ctx, env)
 	return token, "", err
 }
 
@@ -119,16 +119,16 @@ func (c *loginCommand) trade(ctx context.Context, t target, issued string) (toke
 }
 
 // askToken reads a token from standard input: typed without echo on a terminal.
-func askToken(env *Env) (string, error) {
+func askToken(ctx context.Context, env *Env) (string, error) {
 	var text string
 	if f, ok := env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprint(env.Stderr, "Paste a token (it is not shown): ")
-		b, err := term.ReadPassword(int(f.Fd()))
+		b, err := readHidden(ctx, env, f)
 		fmt.Fprintln(env.Stderr)
 		if err != nil {
-			return "", fmt.Errorf("read the token: %w", err)
+			return "", err
 		}
-		text = string(b)
+		text = b
 	} else {
 		line, err := bufio.NewReader(io.LimitReader(env.Stdin, 64<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -143,6 +143,34 @@ func askToken(env *Env) (string, error) {
 		return "", invalidf("what came from standard input is no token: it has blanks in it")
 	}
 	return text, nil
+}
+
+// readHidden reads a line that is not shown, until somebody interrupts.
+func readHidden(ctx context.Context, env *Env, f *os.File) (string, error) {
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	restore := func() error { return term.Restore(int(f.Fd()), before) }
+	defer env.owe(restore)()
+	type answer struct {
+		text []byte
+		err  error
+	}
+	typed := make(chan answer, 1)
+	go func() { // a read of a terminal cannot be called off: it ends with the process
+		b, err := term.ReadPassword(int(f.Fd()))
+		typed <- answer{b, err}
+	}()
+	select {
+	case a := <-typed:
+		if a.err != nil {
+			return "", fmt.Errorf("read the token: %w", a.err)
+		}
+		return string(a.text), nil
+	case <-ctx.Done():
+		return "", errors.Join(ctx.Err(), restore())
+	}
 }
 
 // accepted asks the server whether it takes the evidence. One that knows the
@@ -187,8 +215,10 @@ func (c *loginCommand) keep(env *Env, t target) (string, error) {
 
 type logoutCommand struct{ serverFlags }
 
-// Run forgets what a context keeps to be known by.
-func (c *logoutCommand) Run(env *Env) error {
+// Run ends the session of a context at its server and forgets what the context
+// keeps to be known by. A server that cannot be asked keeps nobody from leaving:
+// its session ends by itself.
+func (c *logoutCommand) Run(ctx context.Context, env *Env) error {
 	return changeConfig(env, func(cfg *config) error {
 		name := orText(orEnvWhenBlank(c.Connection.flags.Context, "NOETL_CONTEXT"), cfg.Current)
 		if name == "" {
@@ -198,10 +228,28 @@ func (c *logoutCommand) Run(env *Env) error {
 		if err != nil {
 			return err
 		}
+		if p.Session != "" {
+			if err := endSession(ctx, name, p, c.Connection.flags.Gateway); err != nil {
+				fmt.Fprintf(env.Stderr, "warning: the session was not ended at %s and lasts until its time is over: %v\n", p.ServerURL, err)
+			}
+		}
 		p.Token, p.Session = "", ""
 		fmt.Fprintf(env.Stdout, "signed out of context %s\n", name)
 		return nil
 	})
+}
+
+// endSession tells the server of a context that its session is over.
+func endSession(ctx context.Context, name string, p *profile, gateway bool) error {
+	t := target{url: orText(p.ServerURL, defaultServer), context: name, session: p.Session, tlsCA: p.TLSCA, tlsCert: p.TLSCert, tlsKey: p.TLSKey, gateway: gateway}
+	cl, err := t.client(client.WithTimeout(10 * time.Second))
+	if err != nil {
+		return err
+	}
+	if err := cl.Logout(ctx, p.Session); err != nil && event.CodeOf(err) != event.NotFound {
+		return err
+	}
+	return nil
 }
 
 type whoamiCommand struct {

@@ -39,6 +39,7 @@ type Env struct {
 	Width          int  // of the terminal
 
 	colours bool
+	debts   debts
 }
 
 // commands is the command line as kong reads it.
@@ -86,7 +87,7 @@ type commands struct {
 	Audit     auditCommand     `cmd:"" group:"operate" help:"Tell what operators did, and what was refused."`
 	Retention retentionCommand `cmd:"" group:"operate" help:"Show, plan and run the removal of executions whose time is over."`
 	Sweeps    sweepsCommand    `cmd:"" group:"operate" help:"Tell what waits too long on a server and what becomes of it."`
-	Query     queryCommand     `cmd:"" group:"operate" help:"Ask the database of a server with SQL."`
+	Query     queryCommand     `cmd:"" group:"operate" help:"Ask a PostgreSQL with SQL, through a server that keeps a credential of it."`
 
 	Contexts   contextCommand    `cmd:"" name:"context" aliases:"contexts" group:"connect" help:"Keep the addresses of servers, and choose between them."`
 	Auth       authCommand       `cmd:"" group:"connect" help:"Sign in and out, and tell who one is."`
@@ -170,7 +171,10 @@ func Main(ctx context.Context, args []string, env *Env) int {
 	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	kctx.Bind(parser)
-	return exitCode(kctx.Run(env), env)
+	if err = kctx.Run(env); wasInterrupted(ctx, err) {
+		return ExitInterrupted
+	}
+	return exitCode(err, env)
 }
 
 // exitCode prints an error the way a person can use it and picks the code.

@@ -69,6 +69,46 @@ func TestExecutionsAreCompared(t *testing.T) {
 	}
 }
 
+// TestADifferenceIsFollowedIntoWhatWasStarted has the same parent twice whose
+// child went another way.
+func TestADifferenceIsFollowedIntoWhatWasStarted(t *testing.T) {
+	t.Parallel()
+	registered(t, `apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: child, path: compare/child}
+workload: {n: 1}
+workflow:
+  - step: start
+    tool: {kind: noop}
+    next: {arcs: [{step: count}]}
+  - step: count
+    tool: {kind: shell, command: "echo {{ workload.n }}"}
+`)
+	registered(t, `apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: parent, path: compare/parent}
+workload: {n: 1}
+workflow:
+  - step: start
+    tool: {kind: playbook, path: compare/child, wait: true, args: {n: "{{ workload.n }}"}}
+`)
+	one, other := ended(t, "compare/parent"), ended(t, "compare/parent", "--set", "n=2")
+	code, out := noetl(t, "diff", one, other, "--server-url", served(t), "-o", "json")
+	var d difference
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitOK {
+		t.Fatalf("%d: %v\n%s", code, err, out)
+	}
+	if d.Divergence == nil || d.Divergence.Step != "start" || d.Divergence.Child == nil {
+		t.Fatalf("no divergence in the child: %+v", d.Divergence)
+	}
+	if child := d.Divergence.Child; child.A.Path != "compare/child" || len(child.Inputs) != 1 || child.Inputs[0].Path != "n" || child.Divergence == nil || child.Divergence.Step != "count" {
+		t.Errorf("the child: %s", out)
+	}
+	if code, out := noetl(t, "diff", one, other, "--server-url", served(t)); code != ExitOK || !strings.Contains(out, "compare/child") {
+		t.Errorf("as text: %d\n%s", code, out)
+	}
+}
+
 func TestMomentsAreReplayed(t *testing.T) {
 	t.Parallel()
 	registered(t, strings.ReplaceAll(strings.Replace(compared, " {{ broken( }}", "", 1), "compare/p", "compare/replay"))

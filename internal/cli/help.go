@@ -21,7 +21,7 @@ var examples = map[string][]string{
 	"list":           {"noetl list --status FAILED --limit 20", "noetl list catalog -o name", "noetl list -o yaml --path reports/"},
 	"watch":          {"noetl watch 478775660589088776"},
 	"diff":           {"noetl diff 478775660589088776 478775660589088901", "noetl diff 478775660589088776 478775660589088901 -o json | jq .first_divergence"},
-	"replay":         {"noetl replay 478775660589088776 --at 12          # after the 12th event", "noetl replay 478775660589088776 --at -5m --diff now"},
+	"replay":         {"noetl replay 478775660589088776 --at 12          # after the 12th event", "noetl replay 478775660589088776 --at=-5m --diff now"},
 	"render":         {"noetl render hello.yaml --step greet --set name=Ada", "noetl render hello.yaml --step load --from 478775660589088776"},
 	"events":         {"noetl events 478775660589088776 -f", "noetl events 478775660589088776 -o json | jq .event_type"},
 	"logs":           {"noetl logs 478775660589088776 --step load -f"},
@@ -32,7 +32,7 @@ var examples = map[string][]string{
 	"context add":    {"noetl context add prod --server-url https://noetl.example.com --set-current"},
 	"auth login":     {"noetl auth login < token.txt", "noetl auth login --browser"},
 	"completion":     {"source <(noetl completion bash)", "noetl completion zsh > \"${fpath[1]}/_noetl\"", "noetl completion fish > ~/.config/fish/completions/noetl.fish"},
-	"query":          {"noetl query \"select status, count(*) from execution group by status\""},
+	"query":          {"noetl query -c pg_demo \"select status, count(*) from orders group by status\"", "noetl query -c pg_demo @report.sql -o json"},
 	"cancel":         {"noetl cancel 478775660589088776 -r \"wrong input\""},
 	"credential put": {"noetl credential put pg_demo --type postgres --data-file fields.yaml"},
 }

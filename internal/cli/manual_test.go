@@ -49,7 +49,8 @@ func firstDifferent(a, b string) int {
 	return min(len(x), len(y)) + 1
 }
 
-// TestEveryCommandSaysWhatItIsFor looks at all of them, also hidden ones.
+// TestEveryCommandSaysWhatItIsFor looks at all of them, also hidden ones, and
+// at the flags one can see.
 func TestEveryCommandSaysWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	k, err := parser(&commands{}, &Env{Stdout: io.Discard, Stderr: io.Discard}, func(int) {})
@@ -65,11 +66,11 @@ func TestEveryCommandSaysWhatItIsFor(t *testing.T) {
 				t.Errorf("%s has no help", v.FullPath())
 			}
 		case *kong.Flag:
-			if v.Help == "" {
+			if v.Help == "" && !v.Hidden {
 				t.Errorf("--%s has no help", v.Name)
 			}
 		case *kong.Positional:
-			if v.Help == "" {
+			if v.Help == "" && v.Flag == nil {
 				t.Errorf("the argument %s has no help", v.Name)
 			}
 		}
@@ -110,8 +111,7 @@ Commands that show something take these:
 	}
 	b.WriteString(`
 Columns of tables and keys of JSON are an interface: new ones are added, none are renamed. Times are exact unless a
-terminal shows them, ids in JSON are strings. What is not the result, such as progress and warnings, goes to standard
-error.
+terminal shows them. What is not the result, such as progress and warnings, goes to standard error.
 
 ## Exit codes
 
@@ -169,7 +169,7 @@ func chapter(b *strings.Builder, n *kong.Node) {
 		fmt.Fprintf(b, "\nAlso: `noetl %s`.\n", strings.Join(n.Aliases, "`, `noetl "))
 	}
 	if len(n.Children) == 0 {
-		fmt.Fprintf(b, "\n```\nnoetl %s\n```\n", n.Summary())
+		fmt.Fprintf(b, "\n```\nnoetl %s\n```\n", synopsis(n))
 		own, output := []*kong.Flag{}, false
 		for _, f := range n.Flags {
 			switch {
@@ -198,6 +198,15 @@ func chapter(b *strings.Builder, n *kong.Node) {
 	}
 }
 
+// synopsis is a command line without the other names of its commands.
+func synopsis(n *kong.Node) string {
+	text := n.Summary()
+	for p := n; p != nil; p = p.Parent {
+		text = strings.Replace(text, " ("+strings.Join(p.Aliases, ",")+")", "", 1)
+	}
+	return text
+}
+
 func flagTable(b *strings.Builder, positional []*kong.Positional, flags []*kong.Flag) {
 	b.WriteString("| Argument or flag | Environment | Default | What it does |\n|---|---|---|---|\n")
 	for _, p := range positional {
@@ -222,7 +231,7 @@ func flagCell(f *kong.Flag) string {
 		text = "`--[no-]" + f.Name
 	}
 	if !f.IsBool() {
-		text += " " + f.FormatPlaceHolder()
+		text += " " + strings.Replace(f.FormatPlaceHolder(), ",…,...", ",…", 1)
 	}
 	text += "`"
 	if f.Short != 0 {

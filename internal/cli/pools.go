@@ -18,11 +18,10 @@ type poolsCommand struct {
 
 // poolRow is how busy one pool is. What the server does not tell is nil.
 type poolRow struct {
-	Pool     string `json:"pool"`
-	Workers  int    `json:"workers"`
-	Slots    int    `json:"slots"`
-	InFlight *int   `json:"in_flight"`
-	Pending  *int   `json:"pending"`
+	Pool    string `json:"pool"`
+	Workers int    `json:"workers"`
+	Slots   int    `json:"slots"`
+	Pending *int   `json:"pending"`
 }
 
 // Run prints a table of the pools: who serves them and what waits in them.
@@ -40,10 +39,10 @@ func (c *poolsCommand) Run(ctx context.Context, env *Env) error {
 		return err // a server may keep its metrics to itself
 	}
 	rows := poolRows(workers, counts)
-	t := newTable("POOL", "WORKERS", "SLOTS", "IN FLIGHT", "PENDING")
+	t := newTable("POOL", "WORKERS", "SLOTS", "PENDING")
 	t.empty = "no pools: no worker was heard of"
 	for _, r := range rows {
-		t.add(r.Pool, r.Pool, strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), orDash(r.InFlight), orDash(r.Pending))
+		t.add(r.Pool, r.Pool, strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), orDash(r.Pending))
 	}
 	return c.list(env, rows, t)
 }
@@ -81,18 +80,11 @@ func poolRows(workers []client.WorkerRow, metrics string) []poolRow {
 	for name, n := range pending {
 		pool(name).Pending = new(n)
 	}
-	running, counted := samples(metrics, "noetl_commands_in_flight")
-	for name, n := range running {
-		pool(name).InFlight = new(n)
-	}
 	out := []poolRow{}
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]
 		if told && p.Pending == nil {
 			p.Pending = new(int)
-		}
-		if counted && p.InFlight == nil {
-			p.InFlight = new(int)
 		}
 		out = append(out, *p)
 	}

@@ -13,8 +13,8 @@ import (
 type queryCommand struct {
 	serverFlags
 	SQL        string `arg:"" name:"sql" help:"SQL statement; @FILE reads a file." placeholder:"SQL"`
-	Schema     string `short:"s" help:"Schema the names in it are of." default:"noetl" placeholder:"NAME"`
-	Credential string `help:"Ask the database of this credential instead." placeholder:"NAME"`
+	Credential string `short:"c" help:"Credential of the database, as noetl credential list shows it." placeholder:"NAME"`
+	Schema     string `short:"s" help:"Schema the names in it are of. Default: as the database says." placeholder:"NAME"`
 	Format     string `short:"f" help:"table or json: the same as --output." enum:"table,json," default:"" hidden:""`
 	outputFlags
 }
@@ -24,6 +24,9 @@ func (c *queryCommand) Run(ctx context.Context, env *Env) error {
 	sql, err := readSecret(c.SQL)
 	if err != nil || strings.TrimSpace(sql) == "" {
 		return invalidf("give a SQL statement, or @FILE")
+	}
+	if strings.TrimSpace(c.Credential) == "" {
+		return invalidf("--credential is missing: name a credential of the database that is asked (noetl credential list); the server lets nobody ask its own")
 	}
 	if c.Format == "json" {
 		c.JSON = true
@@ -42,6 +45,12 @@ func (c *queryCommand) Run(ctx context.Context, env *Env) error {
 	t, err := queryTable(answer.Result)
 	if err != nil {
 		return err
+	}
+	if answer.Truncated {
+		fmt.Fprintln(env.Stderr, "warning: there are more rows: ask for fewer with limit")
+	}
+	if len(t.rows) == 0 && answer.Command != "" {
+		t.empty = answer.Command
 	}
 	return c.list(env, answer.Result, t)
 }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -60,8 +62,11 @@ type retentionEntry struct {
 	KeepLast  string `yaml:"keep_last"`
 }
 
+// path is the path of a rule as paths are written: without slashes around it.
+func (e retentionEntry) path() string { return strings.Trim(strings.TrimSpace(e.Path), "/") }
+
 func (e retentionEntry) rule() (control.RetentionRule, error) {
-	r := control.RetentionRule{Path: e.Path, Ages: map[string]time.Duration{}}
+	r := control.RetentionRule{Path: e.path(), Ages: map[string]time.Duration{}}
 	for _, said := range [][2]string{{"completed=", e.Completed}, {"failed=", e.Failed}, {"cancelled=", e.Cancelled}, {"keep=", e.KeepLast}, {"", e.All}} {
 		if said[1] == "" {
 			continue
@@ -81,8 +86,15 @@ func retentionFile(name string) (control.RetentionPolicy, error) {
 	}
 	defer func() { _ = f.Close() }()
 	const most = 1 << 20
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, invalidf("--retention-file: %v", err)
+	}
+	if len(text) > most {
+		return nil, invalidf("--retention-file %s is larger than 1 MiB: write fewer rules", name)
+	}
 	var doc retentionDocument
-	dec := yaml.NewDecoder(io.LimitReader(f, most))
+	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -99,14 +111,21 @@ func retentionFile(name string) (control.RetentionPolicy, error) {
 		entries = append([]retentionEntry{*doc.Default}, entries...)
 	}
 	for i, e := range entries {
-		if e.Path == "" && (doc.Default == nil || i > 0) {
-			return nil, invalidf("--retention-file %s: rule %d names no path", name, i)
+		if e.path() == "" && (doc.Default == nil || i > 0) {
+			number := i + 1
+			if doc.Default != nil {
+				number = i
+			}
+			return nil, invalidf("--retention-file %s: rule %d names no path: write what is for everything as default", name, number)
 		}
 		rule, err := e.rule()
 		if err != nil {
 			return nil, fmt.Errorf("--retention-file %s: %w", name, err)
 		}
 		policy = append(policy, rule)
+	}
+	if len(policy) == 0 {
+		return nil, invalidf("--retention-file %s says nothing: say default: or rules:", name)
 	}
 	return policy, policy.Check()
 }

@@ -263,7 +263,7 @@ type scheduleNextCommand struct {
 	Count int `short:"n" help:"How many times." default:"5" placeholder:"N"`
 }
 
-// Run prints the next times of a schedule.
+// Run prints the next times of a schedule, and what the clocks of its zone show then.
 func (c *scheduleNextCommand) Run(ctx context.Context, env *Env) error {
 	cl, err := c.client()
 	if err != nil {
@@ -273,10 +273,14 @@ func (c *scheduleNextCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	zone, err := time.LoadLocation(next.Timezone)
+	if err != nil {
+		return fmt.Errorf("read the time zone of the schedule: %w", err)
+	}
 	t := newTable("UTC", "LOCAL", "IN")
 	t.empty = "it does not run any more"
 	for _, at := range next.Times {
-		t.add(at.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), at.Local().Format(time.DateTime), time.Until(at).Round(time.Second).String())
+		t.add(at.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), at.In(zone).Format("2006-01-02 15:04:05 MST"), time.Until(at).Round(time.Second).String())
 	}
 	return c.list(env, next, t)
 }

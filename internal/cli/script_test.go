@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,10 +15,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("NOETL_CONFIG", filepath.Join(os.TempDir(), "noetl-test", "there", "is", "none.yaml"))
 	}
 	testscript.Main(sharing{m}, map[string]func(){
-		"noetl": func() {
-			env := &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-			os.Exit(Main(context.Background(), os.Args[1:], env))
-		},
+		"noetl": func() { os.Exit(Process(os.Args[1:])) },
 	})
 }
 

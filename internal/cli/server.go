@@ -147,7 +147,7 @@ func (c *serverCommand) Run(ctx context.Context, env *Env) error {
 	case err := <-stopped:
 		return err
 	case <-ctx.Done():
-		fmt.Fprintln(env.Stdout, "stopping: running commands finish first")
+		fmt.Fprintln(env.Stdout, "stopping: running commands finish first; told again, it ends at once")
 		n.Interrupt()
 		return <-stopped
 	}

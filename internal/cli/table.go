@@ -48,17 +48,18 @@ func (t *table) print(env *Env) error {
 		}
 	}
 	for n, row := range rows {
+		var line strings.Builder
 		for i, c := range row {
 			text := c
 			if n > 0 || t.bare {
 				text = env.paint(statusColour(t.head[i], c), c)
 			}
-			b.WriteString(text)
+			line.WriteString(text)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-shownWidth(c)+2))
+				line.WriteString(strings.Repeat(" ", widths[i]-shownWidth(c)+2))
 			}
 		}
-		b.WriteString("\n")
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	_, err := io.WriteString(env.Stdout, b.String())
 	return err

@@ -26,13 +26,13 @@ func workerTLS() (*tls.Config, error) {
 	return clientTLS(os.Getenv("NOETL_TLS_CA"), os.Getenv("NOETL_TLS_CLIENT_CERT"), os.Getenv("NOETL_TLS_CLIENT_KEY"))
 }
 
-// workerToken is what a worker presents: its own token, or the internal one of
-// older deployments.
-func workerToken() (string, error) {
+// workerToken is what a worker presents: its own token, given or of the
+// environment, or the internal one of older deployments.
+func workerToken(given string) (string, error) {
 	if err := refuseBlank("NOETL_TOKEN"); err != nil {
 		return "", err
 	}
-	token, err := readSecret(os.Getenv("NOETL_TOKEN"))
+	token, err := readSecret(orEnvWhenBlank(given, "NOETL_TOKEN"))
 	if err != nil || token != "" {
 		return token, err
 	}

@@ -96,6 +96,8 @@ func (w *watch) run(ctx context.Context, in, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
+	paid := w.env.owe(s.close)
+	defer paid()
 	defer func() {
 		p := recover()
 		if closeErr := s.close(); err == nil {

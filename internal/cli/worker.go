@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/node"
@@ -73,7 +71,7 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	token, err := workerToken()
+	token, err := workerToken(c.Connection.flags.Token)
 	if err != nil {
 		return err
 	}
@@ -90,7 +88,7 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 		slots = node.DefaultSlots()
 	}
 	if c.PrintConfig {
-		c.printConfig(env.Stdout, id, pools, slots)
+		c.printConfig(env.Stdout, id, token, pools, slots)
 		return nil
 	}
 	drain := time.Duration(c.Drain)
@@ -118,27 +116,8 @@ func (c *workerCommand) Run(ctx context.Context, env *Env) error {
 		fmt.Fprintf(env.Stdout, "health and metrics: %s\n", w.HealthURL)
 	}
 	defer claimWorkerPID(id).release()
-	ended := make(chan struct{})
-	defer close(ended)
-	go hurryOnSignal(ctx, w, ended)
+	env.onHurry(w.Hurry) // told to stop again, it does not wait for what runs
 	return w.Run(ctx)
-}
-
-// hurryOnSignal cuts the drain short when the process is told to stop again.
-func hurryOnSignal(ctx context.Context, w *node.Worker, ended <-chan struct{}) {
-	select {
-	case <-ctx.Done():
-	case <-ended:
-		return
-	}
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
-	select {
-	case <-again:
-		w.Hurry()
-	case <-ended:
-	}
 }
 
 // slotsOf reads how many commands run at once; 0 when nothing was said.

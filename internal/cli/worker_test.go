@@ -53,6 +53,10 @@ func TestWorkerSettingsInEffectAreShown(t *testing.T) {
 			[]string{"NATS_FILTER_SUBJECT=noetl.commands.>", "NOETL_WORKER_POOL_SEGMENTS=legacy,shared"},
 			[]string{"pools legacy,shared", "pool-name legacy"},
 		},
+		"a token of its own": {
+			[]string{"--token=tok3n"},
+			[]string{"api-token ***"},
+		},
 		"secrets": {
 			[]string{"NATS_USER=u", "NATS_PASSWORD=hunter2", "NOETL_INTERNAL_API_TOKEN=tok3n"},
 			[]string{"nats-url nats://***@127.0.0.1:4222,nats://***@b", "nats-user u", "nats-password ***", "api-token ***", "nats-token -"},
@@ -101,6 +105,7 @@ func TestWrongWorkerSettingsStopTheStart(t *testing.T) {
 		"negative slots":        {[]string{"NOETL_WORKER_SLOTS_CPU=-1"}, "NOETL_WORKER_SLOTS_CPU"},
 		"an address":            {[]string{"WORKER_METRICS_BIND=9090"}, "HOST:PORT"},
 		"two logins":            {[]string{"NATS_TOKEN=t", "NATS_USER=u"}, "one way"},
+		"a token nowhere":       {[]string{"--token=@/there/is/none"}, "/there/is/none"},
 		"a password alone":      {[]string{"NATS_PASSWORD=p"}, "NATS_USER is not"},
 	} {
 		t.Run(name, func(t *testing.T) {

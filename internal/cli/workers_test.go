@@ -41,7 +41,7 @@ func TestWorkersListsWhoIsThere(t *testing.T) {
 		t.Errorf("a worker that says nothing of itself: %s", lines[2])
 	}
 	pools := strings.Split(strings.TrimSpace(say("pools")), "\n")
-	if len(pools) != 5 || strings.Join(strings.Fields(pools[0]), " ") != "POOL WORKERS SLOTS IN FLIGHT PENDING" {
+	if len(pools) != 5 || strings.Join(strings.Fields(pools[0]), " ") != "POOL WORKERS SLOTS PENDING" {
 		t.Fatalf("pools:\n%s", strings.Join(pools, "\n"))
 	}
 	if f := strings.Fields(pools[2]); f[0] != "shared" || f[1] != "1" || f[2] != "3" {

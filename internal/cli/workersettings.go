@@ -152,7 +152,7 @@ func (c *workerCommand) check() error {
 }
 
 // printConfig writes the settings in effect, secrets masked.
-func (c *workerCommand) printConfig(out io.Writer, id string, pools []string, slots int) {
+func (c *workerCommand) printConfig(out io.Writer, id, token string, pools []string, slots int) {
 	line := func(name string, value any) { fmt.Fprintf(out, "%-18s %v\n", name, value) }
 	or := func(value, none string) string {
 		if value == "" {
@@ -168,7 +168,9 @@ func (c *workerCommand) printConfig(out io.Writer, id string, pools []string, sl
 	}
 	line("id", id)
 	line("server-url", maskURL(c.ServerURL))
-	line("api-token", masked(internalToken()))
+	line("api-token", masked(token))
+	line("tls-ca", or(os.Getenv("NOETL_TLS_CA"), "-"))
+	line("tls-client-cert", or(os.Getenv("NOETL_TLS_CLIENT_CERT"), "-"))
 	line("nats-url", maskURLs(c.NATSURL))
 	line("nats-user", or(os.Getenv("NATS_USER"), "-"))
 	line("nats-password", masked(os.Getenv("NATS_PASSWORD")))

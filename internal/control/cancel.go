@@ -95,7 +95,7 @@ func (in *cancelInput) settle(ps *pass) {
 	ps.p.out.offer(announcement{cancelled: ps.id})
 	for _, c := range in.children {
 		if c.Request.Wait {
-			ps.p.send(ps.p.abandon(c.ID))
+			ps.p.send(ps.id, ps.p.abandon(c.ID))
 		}
 	}
 }

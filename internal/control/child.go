@@ -25,26 +25,44 @@ func (ps *pass) followUp() {
 		ps.p.out.offer(announcement{cancelled: ps.id})
 	}
 	for _, c := range ps.plan.Children {
-		ps.p.send(ps.p.startChild(ps.id, ps.state.Trace(), c))
+		ps.p.send(ps.id, ps.p.startChild(ps.id, ps.origin(), c))
 	}
 	for _, id := range ps.plan.Abandoned {
-		ps.p.send(ps.p.abandon(id))
+		ps.p.send(ps.id, ps.p.abandon(id))
 	}
 	if parent := ps.state.Parent(); ps.state.Final() && parent.Command != "" && parent.Request.Wait {
-		ps.p.send(ps.childEnded(parent))
+		ps.p.send(ps.id, ps.childEnded(parent))
 	}
 	ps.forgetSecrets()
 }
 
+// origin is what a child has from the execution that asks for it: its trace,
+// and who is behind it.
+type origin struct {
+	trace json.RawMessage
+	actor *event.Actor
+}
+
+func (ps *pass) origin() origin { return origin{ps.state.Trace(), ps.state.Actor()} }
+
+// notAllowed refuses a child that whoever is behind its parent could not have
+// started either.
+func notAllowed() error {
+	return &event.Error{
+		Code: event.Forbidden, Reason: "role", Message: "whoever started this execution may not start it",
+		Remedy: "ask an admin for a token that covers it, or have somebody start it whose token does",
+	}
+}
+
 // startChild starts an execution that a parked command asked for, under the id
 // the parent's log gives it. One that is there already was started before.
-func (p *Plane) startChild(parent event.ID, trace json.RawMessage, c engine.Child) errand {
+func (p *Plane) startChild(parent event.ID, from origin, c engine.Child) errand {
 	return func(ctx context.Context) error {
 		if waits, err := p.waits(ctx, parent, c.Command); err != nil || !waits {
 			return err
 		}
 		_ = failpoint.Hit(failpoint.ChildBefore)
-		path, err := p.begin(ctx, parent, trace, c)
+		path, err := p.begin(ctx, parent, from, c)
 		if err == nil && c.Request.Wait {
 			// Whoever stopped waiting meanwhile found nothing to cancel.
 			waits, err := p.waits(ctx, parent, c.Command)
@@ -76,7 +94,7 @@ func (p *Plane) waits(ctx context.Context, execution event.ID, command string) (
 	return row.Status == event.StatusWaiting, nil
 }
 
-func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessage, c engine.Child) (string, error) {
+func (p *Plane) begin(ctx context.Context, parent event.ID, from origin, c engine.Child) (string, error) {
 	row, err := p.store.Execution(ctx, c.ID)
 	if err == nil { // it was started before, maybe by another version of its playbook
 		return row.Path, nil
@@ -90,13 +108,19 @@ func (p *Plane) begin(ctx context.Context, parent event.ID, trace json.RawMessag
 			return "", err
 		}
 	}
+	if req.CatalogID == 0 && !from.actor.MayStart(cleanPath(req.Path)) {
+		return "", notAllowed() // whether there is such a playbook stays unknown
+	}
 	what, err := p.runnable(ctx, EntryRef{CatalogID: event.ID(req.CatalogID), Path: req.Path, Version: req.Version})
 	if err != nil {
 		return "", err
 	}
-	_, err = p.start(ctx, what.program, &startInput{}, engine.StartInput{
+	if !from.actor.MayStart(what.path) {
+		return "", notAllowed()
+	}
+	_, err = p.start(ctx, what.program, &startInput{actor: from.actor}, engine.StartInput{
 		ExecutionID: c.ID, CatalogID: what.catalogID, ParentExecutionID: parent, Path: what.path, Version: what.version,
-		Pool: req.Pool, Payload: req.Payload, Trace: p.commandTrace(trace, issuedBy(c.Command)), Child: &c,
+		Pool: req.Pool, Payload: req.Payload, Trace: p.commandTrace(from.trace, issuedBy(c.Command)), Child: &c,
 	})
 	if errors.Is(err, errTaken) {
 		err = nil
@@ -132,7 +156,7 @@ func (ps *pass) childEnded(parent engine.Parent) errand {
 	ps.unread = nil
 	data, failure := engine.Returned(ps.state, parent.Request)
 	if ps.unread != nil {
-		return ps.p.checkChild(parent.Execution, ps.state.Trace(), child)
+		return ps.p.checkChild(parent.Execution, ps.origin(), child)
 	}
 	return func(ctx context.Context) error { return ps.p.news(ctx, parent.Execution, child, data, failure) }
 }
@@ -193,27 +217,27 @@ func (ps *pass) tend() {
 	if ps.state.Final() {
 		return
 	}
-	trace := ps.state.Trace()
+	from := ps.origin()
 	ps.unread = nil
 	children := ps.state.Children()
 	if ps.unread != nil {
 		return // the next look may know more
 	}
 	for _, c := range children {
-		ps.p.send(ps.p.checkChild(ps.id, trace, c))
+		ps.p.send(ps.id, ps.p.checkChild(ps.id, from, c))
 	}
 	if parent := ps.state.Parent(); parent.Command != "" && parent.Request.Wait {
-		ps.p.send(ps.p.checkParent(ps.id, parent))
+		ps.p.send(ps.id, ps.p.checkParent(ps.id, parent))
 	}
 }
 
 // checkChild does for a child what its parent's log says must be done.
-func (p *Plane) checkChild(parent event.ID, trace json.RawMessage, c engine.Child) errand {
+func (p *Plane) checkChild(parent event.ID, from origin, c engine.Child) errand {
 	return func(ctx context.Context) error {
 		row, err := p.store.Execution(ctx, c.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !c.Request.Wait:
-			return p.startChild(parent, trace, c)(ctx)
+			return p.startChild(parent, from, c)(ctx)
 		case err != nil:
 			return storeError("read execution", err)
 		case !event.IsFinal(row.Status):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -247,4 +248,90 @@ func finished(r *rig, s *engine.State) store.Batch {
 		Version: sum.Version, Pool: sum.Pool, Status: sum.Status, LastSeq: sum.LastSeq, LastEventID: sum.LastEventID,
 		StartedAt: sum.StartedAt, EndedAt: sum.EndedAt, UpdatedAt: sum.UpdatedAt,
 	}}
+}
+
+func TestAChildIsNoWayToWhatItsStarterMayNotStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		actor   *event.Actor
+		request string
+		runs    bool
+	}{
+		"nobody in particular": {nil, `{"path":"test/child","wait":true}`, true},
+		"covered":              {&event.Actor{ID: "token:1", Within: []string{"test"}}, `{"path":"/test/child/","wait":true}`, true},
+		"beside":               {&event.Actor{ID: "token:1", Within: []string{"test/parent", "tes"}}, `{"path":"test/child","wait":true}`, false},
+		"unknown":              {&event.Actor{ID: "token:1", Within: []string{"test/parent"}}, `{"path":"test/nowhere","wait":true}`, false},
+		"not waited for":       {&event.Actor{ID: "token:1", Within: []string{"test/parent"}}, `{"path":"test/child"}`, false},
+		"by id":                {&event.Actor{ID: "token:1", Within: []string{"test/parent"}}, `{"catalog_id":%d,"wait":true}`, false},
+		"left out":             {&event.Actor{ID: "token:1", Without: []string{"test/child"}}, `{"path":"test/child","wait":true}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				r := newRig(t)
+				p := r.plane(nil)
+				r.register(p, parent)
+				entry := r.register(p, child)
+				request := strings.Replace(tc.request, "%d", entry.CatalogID.String(), 1)
+				r.employ(&crew{r: r, id: "w", planes: []*control.Plane{p.Plane}, says: asks(request)}, 1)
+				a, err := p.Execute(t.Context(), control.ExecuteRequest{Path: "test/parent", Actor: tc.actor})
+				if err != nil {
+					t.Fatal(err)
+				}
+				row, kids := r.await(p, a.ExecutionID), r.children(a.ExecutionID)
+				if !tc.runs {
+					if row.Status != event.StatusFailed || !strings.Contains(row.Error, "may not start") || strings.Contains(row.Error, "not found") || len(kids) != 0 {
+						t.Errorf("%s: %s; %d children", row.Status, row.Error, len(kids))
+					}
+					return
+				}
+				if row.Status != event.StatusCompleted || len(kids) != 1 {
+					t.Fatalf("%s: %s; %d children", row.Status, row.Error, len(kids))
+				}
+				if got := r.fold(kids[0].ExecutionID).Actor(); !reflect.DeepEqual(got, tc.actor) {
+					t.Errorf("the child is started by %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestTheWorkersOfTheSystemAreKeptToAdmins(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		r.register(p, child)
+		r.register(p, strings.Replace(strings.Replace(child, "test/child", "test/pooled", 1), "workload:", "executor: {spec: {pool: system}}\nworkload:", 1))
+		operator := &event.Actor{ID: "token:1", Without: []string{"system"}}
+		for _, tc := range []struct {
+			who        *event.Actor
+			path, pool string
+			ok         bool
+		}{
+			{operator, "test/child", "", true},
+			{operator, "test/child", "gpu", true},
+			{operator, "test/child", "system", false},
+			{operator, "test/pooled", "", false},
+			{operator, "test/pooled", "shared", true},
+			{&event.Actor{ID: "token:2", Within: []string{"test"}}, "test/child", "system", false},
+			{&event.Actor{ID: "token:3"}, "test/child", "system", true},
+			{nil, "test/pooled", "", true},
+		} {
+			_, err := p.Execute(t.Context(), control.ExecuteRequest{Path: tc.path, Pool: tc.pool, Actor: tc.who})
+			if tc.ok != (err == nil) || err != nil && event.CodeOf(err) != event.Forbidden {
+				t.Errorf("%+v %s in %q: %v", tc.who, tc.path, tc.pool, err)
+			}
+		}
+	})
+}
+
+func TestAPathLeadsNowhereElse(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.plane(nil)
+		for path, ok := range map[string]bool{"team/a/../b": false, "..": false, "./x": false, "team/a/.": false, "team/..a/b.c": true} {
+			_, err := p.Register(t.Context(), control.RegisterRequest{Content: strings.Replace(child, "test/child", path, 1)})
+			if ok != (err == nil) || err != nil && event.CodeOf(err) != event.Invalid {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	})
 }

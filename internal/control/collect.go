@@ -174,7 +174,7 @@ func (c *collection) remove(ctx context.Context, r *store.Result, why string) {
 		if err != nil {
 			c.report.Failed++
 			c.saw(why, obs.GCFailed)
-			c.p.sweepFailed(ctx, "result "+r.Ref, err)
+			c.p.valueStays(ctx, r, err)
 			return
 		}
 	}

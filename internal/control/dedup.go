@@ -111,7 +111,7 @@ func (p *Plane) startedBefore(ctx context.Context, o *once) (ExecuteAnswer, erro
 // duplicate answers a request whose execution was started before.
 func (p *Plane) duplicate(o *once, holder event.ID) ExecuteAnswer {
 	if o.parent != 0 && len(p.errands) < errandQueue/2 { // a flood of notes must not keep children from starting
-		p.send(p.noteDuplicate(*o, holder))
+		p.send(holder, p.noteDuplicate(*o, holder))
 	}
 	return ExecuteAnswer{ExecutionID: holder, Status: statusDuplicate}
 }

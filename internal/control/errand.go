@@ -19,13 +19,19 @@ const (
 // may be lost; recovery sees from the log what is still to be done.
 type errand func(ctx context.Context) error
 
+// sent is an errand and the execution it follows from.
+type sent struct {
+	from event.ID
+	do   errand
+}
+
 // send has an errand run in the background. When too many wait it is left to
 // recovery.
-func (p *Plane) send(e errand) {
+func (p *Plane) send(from event.ID, do errand) {
 	select {
-	case p.errands <- e:
+	case p.errands <- sent{from, do}:
 	default:
-		p.log.Warn("too much to do between executions; recovery takes care of the rest")
+		p.log.Warn("too much to do between executions; recovery takes care of the rest", "execution_id", from)
 	}
 }
 
@@ -42,16 +48,16 @@ func (p *Plane) runErrands(stop <-chan struct{}) {
 }
 
 // run runs an errand, again and again while the system is not available.
-func (p *Plane) run(e errand) {
+func (p *Plane) run(e sent) {
 	ctx, cancel := context.WithTimeout(p.work, errandTime)
 	defer cancel()
 	for pause := errandPause; ; pause *= 2 {
-		err := e(ctx)
+		err := e.do(ctx)
 		if err == nil {
 			return
 		}
 		if event.CodeOf(err) != event.Unavailable || reasonOf(err) == reasonShutdown || !sleep(ctx, pause) {
-			p.log.Warn("errand between executions failed; recovery tries again", "error", err)
+			p.log.Warn("errand between executions failed; recovery tries again", "execution_id", e.from, "error", err)
 			return
 		}
 	}

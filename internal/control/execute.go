@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,6 +164,9 @@ func (p *Plane) start(ctx context.Context, program *engine.Program, input *start
 	if in.ExecutionID == 0 {
 		in.ExecutionID = p.o.IDs()
 	}
+	if err := permitPool(input.actor, program, &in); err != nil {
+		return ExecuteAnswer{}, err
+	}
 	in.Environ = p.o.TemplateEnv
 	e, err := engine.Start(program, in, engine.Env{Now: p.now(), NewID: p.o.IDs})
 	if err != nil {
@@ -174,6 +178,23 @@ func (p *Plane) start(ctx context.Context, program *engine.Program, input *start
 		return ExecuteAnswer{}, err
 	}
 	return ExecuteAnswer{ExecutionID: in.ExecutionID, Status: statusStarted, CommandsGenerated: input.commands}, nil
+}
+
+// systemPool is where what runs the system runs, by workers that may do more than
+// others.
+const systemPool = "system"
+
+// permitPool keeps the workers of the system to those who may start what is
+// below system/, whoever names the pool: the request or the playbook.
+func permitPool(who *event.Actor, program *engine.Program, in *engine.StartInput) error {
+	pool := engine.Pool(cmp.Or(in.Pool, program.Playbook().Executor.Pool), in.Path)
+	if pool != systemPool || who.MayStart(systemPool) {
+		return nil
+	}
+	return &event.Error{
+		Code: event.Forbidden, Reason: "role", Message: "the worker pool system needs the role admin",
+		Remedy: "leave the pool out, or name another one",
+	}
 }
 
 type startInput struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/noetl/noetl-go/internal/engine"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/obs"
+	"github.com/noetl/noetl-go/internal/store"
 )
 
 // foldPage is how many events are read at a time when a state is folded.
@@ -26,11 +27,16 @@ type live struct {
 // open finds the state of an execution in the cache or folds it from the log;
 // fresh tells that it was folded just now. NotFound when it never started.
 func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, err error) {
-	for _, cache := range []*lru[event.ID, *live]{p.states, p.recent} {
-		if lv, ok := cache.get(id); ok {
-			p.metrics.StatesBuilt.Inc(obs.StateCached, obs.OK)
-			return lv, false, nil
+	if lv, ok := p.states.get(id); ok {
+		p.metrics.StatesBuilt.Inc(obs.StateCached, obs.OK)
+		return lv, false, nil
+	}
+	if lv, ok := p.recent.get(id); ok {
+		if err := p.stillKept(ctx, id, lv.state); err != nil {
+			return nil, false, err
 		}
+		p.metrics.StatesBuilt.Inc(obs.StateCached, obs.OK)
+		return lv, false, nil
 	}
 	began := p.o.Clock()
 	defer func() {
@@ -72,6 +78,29 @@ func (p *Plane) catchUp(ctx context.Context, id event.ID, s *engine.State) error
 			return nil
 		}
 	}
+}
+
+// stillKept refuses an ended execution this process remembers and another one
+// has removed since. None is removed in the first moments after its end, when
+// most of the questions come.
+func (p *Plane) stillKept(ctx context.Context, id event.ID, s *engine.State) error {
+	if p.now().Sub(s.Summary().EndedAt) < LeastRetention/2 {
+		return nil
+	}
+	return p.notRemoved(ctx, id)
+}
+
+// notRemoved refuses an execution that was removed, and forgets it.
+func (p *Plane) notRemoved(ctx context.Context, id event.ID) error {
+	at, err := p.store.RemovedAt(ctx, id)
+	switch {
+	case err == nil:
+		p.drop(id)
+		return removedExecution(id, at)
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	}
+	return storeError("look for a removed execution", err)
 }
 
 // endedKept is how many ended executions stay folded.

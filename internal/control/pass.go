@@ -173,19 +173,11 @@ func (ps *pass) again(ctx context.Context) error {
 		return err
 	}
 	ps.fresh = true
-	if ps.state.Seq() > seq || !ps.state.Final() {
+	if ps.state.Seq() > seq {
 		return nil
 	}
-	// What has ended and does not go on in the log may have been removed.
-	at, err := ps.p.store.RemovedAt(ctx, ps.id)
-	switch {
-	case err == nil:
-		ps.p.drop(ps.id)
-		return removedExecution(ps.id, at)
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	}
-	return storeError("look for a removed execution", err)
+	// What does not go on in the log may have ended elsewhere and been removed.
+	return ps.p.notRemoved(ctx, ps.id)
 }
 
 // attempt applies, decides, hands over and appends once. On error the caller

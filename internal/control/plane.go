@@ -134,7 +134,7 @@ type Plane struct {
 	out       *publisher
 	relay     *relay // nil when others publish events, or nobody
 	alarms    *alarms
-	errands   chan errand
+	errands   chan sent
 	values    *lru[string, json.RawMessage]
 	results   *result.Service
 	repeats   *lru[event.ID, repeat] // announcements of waiting commands so far
@@ -174,7 +174,7 @@ func New(o Options) (*Plane, error) {
 		repeats:   newLRU[event.ID, repeat](repeatsKept),
 		nudges:    newLRU[event.ID, repeat](repeatsKept),
 		alarms:    newAlarms(),
-		errands:   make(chan errand, errandQueue),
+		errands:   make(chan sent, errandQueue),
 		values:    newLRU[string, json.RawMessage](valuesKept),
 		keyed:     newLRU[event.ID, struct{}](o.CacheExecutions),
 	}

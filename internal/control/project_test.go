@@ -164,7 +164,7 @@ func TestProjectionsAndLooksThatAreRefusedAsAWhole(t *testing.T) {
 		wantCode(t, err, event.Limit, "")
 		_, _, err = p.Advance(t.Context(), nil)
 		wantCode(t, err, event.BadRequest, "")
-		_, err = p.Purge(t.Context(), control.PurgeRequest{EventDays: 30})
+		_, err = p.Purge(t.Context(), control.PurgeRequest{EventDays: -1})
 		wantCode(t, err, event.Invalid, "")
 		_, err = p.Purge(t.Context(), control.PurgeRequest{CommandDays: -1})
 		wantCode(t, err, event.Invalid, "")

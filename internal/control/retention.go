@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -263,6 +264,11 @@ func (run *retentionRun) lease(ctx context.Context, ttl time.Duration) (bool, er
 	now := run.p.now()
 	taken, err := run.p.store.TakeLease(ctx, retentionWork, run.p.retainer(), now, ttl)
 	run.renewed = now
+	held := 0.0
+	if taken && err == nil && ttl > 0 {
+		held = 1
+	}
+	run.p.metrics.LeaseHeld.Set(held, obs.TaskRetention)
 	if err != nil {
 		return false, storeError("take the lease of retention", err)
 	}

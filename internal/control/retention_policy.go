@@ -23,6 +23,8 @@ type RetentionRule struct {
 	// KeepLast is how many of the newest ended executions of each path stay,
 	// however old; 0 leaves that to shorter paths.
 	KeepLast int
+
+	said []string // the words it was made of
 }
 
 // RetentionPolicy is a set of rules. The zero value keeps everything for ever.
@@ -93,6 +95,9 @@ func (r *RetentionRule) Say(item string) error {
 		if err != nil {
 			return badRetention(item, err.Error())
 		}
+		if err := r.once("all", item); err != nil {
+			return err
+		}
 		for _, status := range retentionStatuses {
 			if _, said := r.Ages[status]; !said {
 				r.Ages[status] = age
@@ -106,7 +111,7 @@ func (r *RetentionRule) Say(item string) error {
 			return badRetention(item, fmt.Sprintf("want a number from 1 to %d", mostKeepLast))
 		}
 		r.KeepLast = n
-		return nil
+		return r.once("keep", item)
 	}
 	status := retentionStatuses[word]
 	if status == "" {
@@ -117,6 +122,15 @@ func (r *RetentionRule) Say(item string) error {
 		return badRetention(item, err.Error())
 	}
 	r.Ages[status] = age
+	return r.once(status, item)
+}
+
+// once refuses to hear a word of a rule twice.
+func (r *RetentionRule) once(word, item string) error {
+	if slices.Contains(r.said, word) {
+		return badRetention(item, "the rule says this twice")
+	}
+	r.said = append(r.said, word)
 	return nil
 }
 

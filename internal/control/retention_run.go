@@ -267,7 +267,7 @@ func (run *retentionRun) values(ctx context.Context, list []due) error {
 		_, err := run.p.results.Remove(ctx, found[i])
 		run.p.values.drop(found[i].Ref)
 		if err != nil { // its execution stays until it can be removed
-			run.p.sweepFailed(ctx, "result "+found[i].Ref, err)
+			run.p.valueStays(ctx, &found[i], err)
 		}
 	}
 	return nil
@@ -280,9 +280,6 @@ func (run *retentionRun) parts(ctx context.Context, least time.Duration) error {
 		return storeError("look at the parts of the log", err)
 	}
 	run.report.Strays = state.Strays
-	if run.p.o.Retention.Archive != nil {
-		return nil // what goes is read one by one anyway
-	}
 	for _, part := range state.Parts {
 		if part.From == math.MinInt64 || part.To > store.IDAt(run.now.Add(-least)) {
 			continue // what is before all time stays as a place
@@ -298,6 +295,9 @@ func (run *retentionRun) part(ctx context.Context, part store.LogPart, least tim
 	list, whole, err := run.members(ctx, part, least)
 	if err != nil || !whole || run.limited && run.report.Removed+len(list) > run.most {
 		return err
+	}
+	if len(list) > 0 && run.p.o.Retention.Archive != nil {
+		return nil // what is archived is read one by one; its part goes empty with a later run
 	}
 	members := make([]store.Removal, len(list))
 	for i, d := range list {

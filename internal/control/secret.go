@@ -366,7 +366,7 @@ func (ps *pass) forgetSecrets() {
 		return
 	}
 	id := ps.id
-	ps.p.send(func(ctx context.Context) error {
+	ps.p.send(ps.id, func(ctx context.Context) error {
 		_, err := s.Keychain.Forget(ctx, id)
 		if err == nil {
 			ps.p.keyed.drop(id)

@@ -15,11 +15,11 @@ func (ps *pass) undelivered(c *engine.Command, err error) {
 	p.log.Error("command not delivered", "execution_id", id, "step", c.Step, "command_id", c.ID, "error", err)
 	if event.CodeOf(err) == event.Unavailable {
 		beat := event.Heartbeat{EventID: c.EventID, ExecutionID: id, WorkerID: c.Worker, Attempt: c.Attempt}
-		p.send(func(ctx context.Context) error { return p.Release(ctx, beat) })
+		p.send(id, func(ctx context.Context) error { return p.Release(ctx, beat) })
 		return
 	}
 	in := &spoiledInput{eventID: c.EventID, attempt: c.Attempt, why: err.Error()}
-	p.send(func(ctx context.Context) error {
+	p.send(id, func(ctx context.Context) error {
 		in.ticket = newTicket()
 		return p.ask(ctx, id, in)
 	})

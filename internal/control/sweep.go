@@ -123,6 +123,13 @@ func (p *Plane) sweepFailed(ctx context.Context, what string, err error) {
 	}
 }
 
+// valueStays tells of a value that a sweep leaves for the next.
+func (p *Plane) valueStays(ctx context.Context, r *store.Result, err error) {
+	if ctx.Err() == nil {
+		p.log.Warn("value not removed", "execution_id", r.ExecutionID, "step", r.SourceStep, "ref", r.Ref, "error", err)
+	}
+}
+
 // localFree tells whether the local worker could start a command of the pool now.
 func (p *Plane) localFree(pool string) bool {
 	if p.local == nil || !p.local.Serves(pool) || !p.local.Reserve() {

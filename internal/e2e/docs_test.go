@@ -100,11 +100,14 @@ func TestOperationsCommandsWork(t *testing.T) {
 			for i := range args {
 				args[i] = strings.ReplaceAll(args[i], "http://127.0.0.1:8082", server.url)
 			}
-			command(t, []string{"NOETL_SERVER_URL=" + server.url}, s.bin, args[1:]...)
+			if args[1] == "doctor" && len(args) == 2 { // at a place where nothing else is
+				args = append(args, "--listen", fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), "--data-dir", t.TempDir())
+			}
+			command(t, []string{"NOETL_SERVER_URL=" + server.url, "NOETL_CONFIG=" + filepath.Join(s.dir, "contexts.yaml")}, s.bin, args[1:]...)
 			ran++
 		}
 	}
-	if ran < 4 || looked < 4 {
+	if ran < 10 || looked < 5 {
 		t.Errorf("the page has %d commands for a running server and %d that start something", ran, looked)
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/noetl/noetl-go/client"
 	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/store"
 	"github.com/noetl/noetl-go/internal/store/postgres"
 	"github.com/noetl/noetl-go/internal/store/storetest"
 )
@@ -67,19 +69,16 @@ func TestRetentionRemovesWhatIsOverAndNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			stopped(t, first)
-			const month = 30 * 24 * time.Hour
-			copies := storetest.Copies{Of: done, Count: filled(t), Now: time.Now(), Newest: time.Hour, Oldest: 4 * month}
+			// Nothing ends just now so long ago that it comes to be over during the test.
+			const day, month = 24 * time.Hour, 30 * 24 * time.Hour
+			count, over := filled(t), filled(t)*3/4
+			copies := storetest.Copies{Of: done, Count: over, Now: time.Now(), Newest: month + day, Oldest: 4 * month}
 			s.fill(copies)
+			s.fill(storetest.Copies{Of: done, Count: count - over, Now: copies.Now, Newest: time.Hour, Oldest: month - day})
 			before := s.size()
 
 			policy := "NOETL_RETENTION=fill:completed=30d,failed=forever,keep=3"
 			p := s.serverWith([]string{policy}, 0)
-			over := 0
-			for i := range copies.Count {
-				if copies.Age(i) > month {
-					over++
-				}
-			}
 			plan := s.retention(p, "plan")
 			if plan.Removed != over || !plan.DryRun {
 				t.Errorf("the plan removes %d, want %d: %+v", plan.Removed, over, plan)
@@ -117,9 +116,12 @@ func TestRetentionRemovesWhatIsOverAndNothingElse(t *testing.T) {
 				t.Errorf("what went on ended %+v, %v", st, err)
 			}
 			stopped(t, p)
-			t.Logf("%s: %d of %d executions removed in %s, %d partitions dropped, %d MB before, %d MB after", backend, removed, copies.Count,
+			t.Logf("%s: %d of %d executions removed in %s, %d partitions dropped, %d MB before, %d MB after", backend, removed, count,
 				took.Round(time.Millisecond), parts, before>>20, s.size()>>20)
 
+			began = time.Now()
+			s.verified()
+			t.Logf("%s: db verify took %s", backend, time.Since(began).Round(time.Millisecond))
 			db := s.open()
 			left := 0
 			for after := event.ID(0); ; {
@@ -129,6 +131,9 @@ func TestRetentionRemovesWhatIsOverAndNothingElse(t *testing.T) {
 				}
 				for i := range rows {
 					after, left = rows[i].ExecutionID, left+1
+					if left%97 == 0 {
+						wantGapless(t, db, &rows[i])
+					}
 					if rows[i].Status == event.StatusCompleted && rows[i].EndedAt.Before(copies.Now.Add(-month)) {
 						t.Fatalf("execution %d is over and still there", after)
 					}
@@ -137,7 +142,7 @@ func TestRetentionRemovesWhatIsOverAndNothingElse(t *testing.T) {
 					break
 				}
 			}
-			if want := copies.Count - over + 2; left != want {
+			if want := count - over + 2; left != want {
 				t.Errorf("%d executions are left, want %d", left, want)
 			}
 			if backend == "sqlite" && s.size() > before*3/4 {
@@ -145,6 +150,36 @@ func TestRetentionRemovesWhatIsOverAndNothingElse(t *testing.T) {
 			}
 			_ = db.Close()
 		})
+	}
+}
+
+// verified fails unless `noetl db verify` finds all that the servers left in order.
+func (s *system) verified() {
+	s.t.Helper()
+	args := []string{"db", "verify", "--data-dir", filepath.Join(s.dir, "data")}
+	if s.dsn != "" {
+		args = []string{"db", "verify", "--database-url", s.dsn}
+	}
+	if out, err := exec.Command(s.bin, args...).CombinedOutput(); err != nil {
+		s.t.Errorf("noetl db verify: %v\n%s", err, out)
+	}
+}
+
+// wantGapless fails unless the log of an execution runs from its first event to
+// the last its row knows of.
+func wantGapless(t *testing.T, db store.Store, x *store.Execution) {
+	t.Helper()
+	events, err := db.Events(t.Context(), x.ExecutionID, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events {
+		if events[i].Seq != int64(i)+1 {
+			t.Fatalf("event %d of execution %d has sequence %d", i+1, x.ExecutionID, events[i].Seq)
+		}
+	}
+	if int64(len(events)) != x.LastSeq {
+		t.Errorf("execution %d has %d events, its row says %d", x.ExecutionID, len(events), x.LastSeq)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *State) applyStart(e *event.Event) {
 	s.catalogID, s.parentID = e.CatalogID, e.ParentExecutionID
 	s.path, s.version = d.Path, d.Version
 	s.pool, s.trace, s.parentIter = Pool(m.Pool, d.Path), m.Trace, m.ParentIter
-	s.parent.Command, s.depth = m.ParentCommand, m.Depth
+	s.parent.Command, s.depth, s.actor = m.ParentCommand, m.Depth, m.Actor
 	if m.Returns != nil {
 		s.parent.Request = *m.Returns
 	}

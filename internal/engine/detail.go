@@ -27,6 +27,7 @@ type startMeta struct {
 	Emitter   string          `json:"emitter"`
 	Pool      string          `json:"execution_pool,omitempty"`
 	Trace     json.RawMessage `json:"trace,omitempty"`
+	Actor     *event.Actor    `json:"actor,omitempty"` // who asked for it
 
 	ParentCommand string              `json:"parent_command_id,omitempty"` // asked for this execution
 	Returns       *event.ChildRequest `json:"returns,omitempty"`           // what it asked for

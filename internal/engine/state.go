@@ -39,6 +39,7 @@ type head struct {
 	version                 int
 	pool                    string
 	trace                   json.RawMessage
+	actor                   *event.Actor
 	parent                  Parent
 	depth                   int             // executions this one is within
 	parentIter              json.RawMessage // the parent's iteration that started this execution
@@ -254,6 +255,9 @@ func (s *State) Pool() string { return s.pool }
 
 // Trace is the trace context the execution carries, or nil.
 func (s *State) Trace() json.RawMessage { return s.trace }
+
+// Actor is who asked for the execution, or nil.
+func (s *State) Actor() *event.Actor { return s.actor }
 
 // Parent is what started an execution on behalf of a command of another one.
 type Parent struct {

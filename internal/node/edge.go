@@ -72,11 +72,7 @@ func (n *Node) guard(o Options, a api.Options) (api.Options, error) {
 	a.AllowedOrigins, a.TrustedProxies, a.OpenMetrics = o.Edge.CORSOrigins, proxies, o.Edge.OpenMetrics
 	if n.access != nil {
 		a.Access = n.access
-		_, _, a.BrowserLogin = n.access.SignIn()
-	}
-	if n.access != nil {
-		a.Access = n.access
-		_, _, a.BrowserLogin = n.access.SignIn()
+		a.LoginIssuer, a.LoginClient, a.BrowserLogin = n.access.SignIn()
 	}
 	mode, err := consoleMode(o.Edge.Console)
 	if err != nil {

@@ -14,8 +14,10 @@ import (
 	"github.com/noetl/noetl-go/client"
 	"github.com/noetl/noetl-go/internal/node"
 	"github.com/noetl/noetl-go/internal/obs/otlp"
+	"github.com/noetl/noetl-go/internal/result/s3"
 	"github.com/noetl/noetl-go/internal/testkit"
 	"github.com/noetl/noetl-go/internal/testkit/otlpd"
+	"github.com/noetl/noetl-go/internal/testkit/s3d"
 )
 
 const meteredToken = "metered-internal"
@@ -107,13 +109,16 @@ const (
 
 // aServerAtWork uses the API as clients do.
 func aServerAtWork(t *testing.T, m *meters) {
-	collector := otlpd.Start(t)
+	collector, bucket := otlpd.Start(t), s3d.Start(t, "results")
 	spans, err := otlp.Open(t.Context(), otlp.Settings{Endpoint: collector.URL, Part: "noetl-server"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, m, node.Options{
 		Publication: node.Publication{Publisher: node.PublishInternal}, Slots: 8,
+		Results: node.Results{
+			Store: "file", MaxBytes: 5 << 20, S3: s3.Options{Endpoint: bucket.Host, Bucket: "results", AccessKey: "k", SecretKey: "s", Insecure: true},
+		},
 		Tracing: node.Tracing{Tracer: spans.Tracer, Count: spans.Count, Close: spans.Close},
 	})
 	quiet := s.register("quiet", quietWorkflow)
@@ -121,6 +126,9 @@ func aServerAtWork(t *testing.T, m *meters) {
 	large := s.register("large", `workflow:
   - {step: start, tool: {kind: shell, command: "head -c 3000000 /dev/zero | tr '\\0' x"}, next: {arcs: [{step: look}]}}
   - {step: look, tool: {kind: noop, args: {n: "{{ start.stdout | length }}"}}}
+`)
+	huge := s.register("huge", `workflow:
+  - {step: start, tool: {kind: shell, command: "head -c 6000000 /dev/zero | tr '\\0' x"}}
 `)
 	secret := s.register("secret", "keychain:\n  - {name: kc, kind: credential, credential: metered}\nworkflow:\n  - {step: start, tool: {kind: shell, command: 'true', env: {K: '{{ keychain.kc.token }}'}}}\n")
 	system := "system/quiet"
@@ -131,8 +139,9 @@ func aServerAtWork(t *testing.T, m *meters) {
 	if _, err := s.client.PutCredential(t.Context(), client.CredentialRequest{Name: "metered", Type: "bearer", Data: json.RawMessage(`{"token":"abc"}`)}); err != nil {
 		t.Fatal(err)
 	}
+	s.start(client.ExecuteRequest{Path: quiet, Pool: "nobody"}) // its command waits for a worker that is not there
 	id := s.run(quiet)
-	for _, path := range []string{wrong, large, secret, system} {
+	for _, path := range []string{wrong, large, huge, secret, system} {
 		s.run(path)
 	}
 	parked := s.start(client.ExecuteRequest{Path: waits})
@@ -141,14 +150,12 @@ func aServerAtWork(t *testing.T, m *meters) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s.call(http.MethodPost, "execute", `{"path": "`+quiet+`", "idempotency_key": "once"}`)
+		s.start(client.ExecuteRequest{Path: quiet, Dedup: &client.Dedup{Key: "once"}})
 	}
 	s.call(http.MethodPost, "execute", `{"path": "metered/nothing"}`)
-	s.call(http.MethodPost, "executions/batch", `{"executions": [{"path": "`+quiet+`"}]}`)
 	if _, err := s.client.ExecuteBatch(t.Context(), []client.ExecuteRequest{{Path: quiet}, {Path: "metered/nothing"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.start(client.ExecuteRequest{Path: quiet, Pool: "nobody"}) // its command waits for a worker that is not there
 	s.eventually(`noetl_commands_pending{pool="nobody"} 1`)
 	for _, x := range []struct{ method, path, body string }{
 		{"GET", "replay/state?execution_id=" + id.String(), ""},
@@ -177,7 +184,7 @@ func aServerAtWork(t *testing.T, m *meters) {
 // objects puts values outside of the database, reads, loses and removes them.
 func (s *served) objects(id client.ID) {
 	s.t.Helper()
-	for _, tier := range []string{"file", "nats"} {
+	for _, tier := range []string{"file", "nats", "s3"} {
 		at, err := s.client.PutBlob(s.t.Context(), id, client.ResultOptions{Name: "bytes", Store: tier, MediaType: "text/plain", TTL: "1s"}, strings.NewReader("a file"))
 		if err != nil {
 			s.t.Fatal(err)

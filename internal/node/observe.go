@@ -45,8 +45,14 @@ func asJSON(v any) json.RawMessage {
 
 // observe shows what only the whole process knows of.
 func (n *Node) observe(o Options) {
-	if o.usesPostgres() {
-		n.metrics.LeaseHeld.Set(1, obs.TaskMachine) // the number of this server, until it ends
+	if db, ok := n.Store.(interface{ HoldsMachine() bool }); ok {
+		n.metrics.OnScrape(func() {
+			held := 0.0
+			if db.HoldsMachine() {
+				held = 1
+			}
+			n.metrics.LeaseHeld.Set(held, obs.TaskMachine)
+		})
 	}
 	if o.DataDir == "" {
 		return

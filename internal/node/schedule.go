@@ -43,8 +43,12 @@ type scheduled struct{ plane *control.Plane }
 // keys and those of others do not mix.
 func (s scheduled) Start(ctx context.Context, r schedule.Start) (event.ID, bool, error) {
 	name := "schedule:" + r.Schedule.String()
+	by := &event.Actor{ID: name, Name: name, By: "schedule"}
+	if r.By != nil {
+		by.For, by.Within, by.Without = r.By.ID, r.By.Within, r.By.Without
+	}
 	answer, err := s.plane.Execute(ctx, control.ExecuteRequest{
-		Path: r.Path, Version: r.Version, Pool: r.Pool, Payload: r.Payload, Caller: name, Actor: &event.Actor{ID: name, Name: name, By: "schedule"},
+		Path: r.Path, Version: r.Version, Pool: r.Pool, Payload: r.Payload, Caller: name, Actor: by,
 		Dedup: &control.Dedup{Key: r.Key, Window: r.Window},
 	})
 	return answer.ExecutionID, answer.Status == "started", err

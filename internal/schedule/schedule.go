@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,8 +108,10 @@ func CheckName(name string) *Fault {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return &Fault{Field: "name", Message: "a name is needed"}
-	case len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+	case len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsGraphic(c) }):
 		return &Fault{Field: "name", Message: fmt.Sprintf("a name is printable text of at most %d bytes", maxName)}
+	case name == "." || name == "..":
+		return &Fault{Field: "name", Message: fmt.Sprintf("%q means another place in an address", name), Remedy: "begin the name with a letter"}
 	case digits(name):
 		return &Fault{Field: "name", Message: fmt.Sprintf("%q reads like an id", name), Remedy: "begin the name with a letter"}
 	}
@@ -186,7 +189,7 @@ func (c *compiler) policies() {
 
 func (c *compiler) rest() {
 	s := &c.plan.Spec
-	if s.Version < 0 {
+	if s.Version < 0 || s.Version > math.MaxInt32 {
 		c.fault("version", "leave it out for the highest", "there is no version %d", s.Version)
 	}
 	if s.MaxFailures < 0 {

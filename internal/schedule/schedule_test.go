@@ -187,6 +187,7 @@ func TestWrongSchedulesAreRefusedWithAPlaceAndARemedy(t *testing.T) {
 		"jitter":            {event.ScheduleSpec{Every: "1m", Jitter: "1m"}, "jitter", 0, "below the interval"},
 		"end before start":  {event.ScheduleSpec{Every: "1m", Start: "2026-01-02", End: "2026-01-01"}, "end", 0, "not after"},
 		"start":             {event.ScheduleSpec{Every: "1m", Start: "tomorrow"}, "start", 0, "is no time"},
+		"no version":        {event.ScheduleSpec{Every: "1m", Version: 1 << 31}, "version", 0, "there is no version"},
 		"payload":           {event.ScheduleSpec{Every: "1m", Payload: []byte(`[1]`)}, "payload", 0, "object"},
 		"payload key":       {event.ScheduleSpec{Every: "1m", Payload: []byte(`{"schedule":1}`)}, "payload", 0, "filled with the tick"},
 	} {

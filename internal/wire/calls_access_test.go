@@ -30,7 +30,7 @@ var openCalls = []call{
 
 // tokenCalls makes tokens with the first one.
 var tokenCalls = []call{
-	{by: gui, ask: "GET /api/auth/methods", status: 200, shape: `{required: true, token: true, oidc: true, !}`},
+	{by: gui, ask: "GET /api/auth/methods", status: 200, shape: `{required: true, token: true, oidc: true, issuer: text, client_id: "noetl-page", !}`},
 	{by: probe, ask: "GET /api/health", status: 200, shape: `{status: "ok"}`},
 	{by: gui, ask: "GET /api/auth/me", status: 401, shape: `@error`},
 	{by: admin, ask: "GET /api/auth/me", status: 200, shape: `{id: text, name: text, by: "token", grants: [{role: "admin", !}+], !}`},
@@ -153,7 +153,7 @@ func guarded(t *testing.T, issuer *oidcd.Issuer) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Access, o.BrowserLogin = access, true
+		o.Access, o.BrowserLogin, o.LoginIssuer, o.LoginClient = access, true, issuer.URL, "noetl-page"
 		return access.Run
 	}})
 }
@@ -182,8 +182,9 @@ func signInWithABrowser(s *script) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := *s.world
-	w.http = &http.Client{Transport: s.http.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	w := &world{t: t, url: s.url, http: &http.Client{
+		Transport: s.http.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	ask := func(path string) answer {
 		s.note("GET", path)
 		return w.send("GET", path, "")

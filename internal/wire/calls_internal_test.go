@@ -22,7 +22,7 @@ var internalCalls = []call{
 	{by: operator, ask: "POST /api/internal/events/project", body: `{"events":[]}`, status: 400, shape: `@error`},
 	{by: operator, ask: "POST /api/internal/events/materialize", body: `[{"execution_id":$child,"step":"x","event_type":"note.own","event_id":700000000000000007,"payload":{"k":1}}]`, status: 200, shape: `{materialized: 1, duplicates: 0}`},
 	{by: operator, ask: "POST /api/internal/projection/advance", body: `{"execution_ids":[$child,"1"]}`, status: 200, shape: `{advanced: [{execution_id: id, version: int, events: int}+], failed: [{execution_id: id, error: text}+]}`},
-	{by: operator, ask: "POST /api/internal/cleanup/purge", body: `{"command_retention_days":7,"runtime_stale_minutes":60,"event_retention_days":0}`, status: 200, shape: `{commands_purged: int, runtime_purged: int, events_purged: int}`},
+	{by: operator, ask: "POST /api/internal/cleanup/purge", body: `{"command_retention_days":7,"runtime_stale_minutes":60,"event_retention_days":0}`, status: 200, shape: `{commands_purged: int, runtime_purged: int, events_purged: int, outbox_purged: int, claims_purged: int, executions_purged: int, event_partitions_dropped: int, !}`},
 	{by: operator, ask: "POST /api/internal/container-callback/$child/start", body: `{"state":"succeeded","job_name":"job-1","job_uid":"u-1","exit_code":0}`, status: 202, shape: `{status: "accepted_stale"}`},
 	{by: operator, ask: "POST /api/internal/container-callback/$child/start", body: `{"state":"nonsense","job_name":"job-1"}`, status: 422, shape: `@error`},
 

@@ -180,7 +180,7 @@ func TestDefect_54_InternalRoutesAreOpen(t *testing.T) {
 		w.get("/api/internal/%s", path).refused(404, "")
 	}
 	for _, right := range []string{"", "Authorization: Bearer " + token} {
-		w.send("POST", "/api/postgres/execute", `{"query":"SELECT 1"}`, header(right)...).refused(404, "no such route")
+		w.send("POST", "/api/postgres/execute", `{"query":"SELECT 1"}`, header(right)...).refused(403, "closed")
 	}
 }
 

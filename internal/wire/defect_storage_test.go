@@ -60,8 +60,13 @@ func TestDefect_62_NothingIsEverRemoved(t *testing.T) {
 	w.pass(8 * 24 * time.Hour)
 	w.internal("POST", "/api/internal/cleanup/purge", body).ok().
 		equal("commands_purged", "1").equal("runtime_purged", "1").equal("outbox_purged", fmt.Sprint(len(boxes))).equal("claims_purged", "1")
-	w.wantStatus(id, "COMPLETED") // what happened stays on record
-	w.internal("POST", "/api/internal/cleanup/purge", `{"event_retention_days":30}`).refused(422, "event_retention_days")
+	w.wantStatus(id, "COMPLETED") // what happened stays on record, until that is asked for, too
+	const events = `{"event_retention_days":9}`
+	w.internal("POST", "/api/internal/cleanup/purge", events).ok().equal("executions_purged", "0").equal("events_purged", "0")
+	w.wantStatus(id, "COMPLETED")
+	w.pass(2 * 24 * time.Hour)
+	w.internal("POST", "/api/internal/cleanup/purge", events).ok().shaped(`{executions_purged: 1, events_purged: int, event_partitions_dropped: int}`)
+	w.get("/api/executions/%d", id).refused(404, "")
 }
 
 // A moment meant something else where the database was set to another zone.

@@ -173,11 +173,20 @@ func (s *script) print(execution, command string, texts ...string) {
 	}
 }
 
+// everyPart has a plane publish, and remove what is old.
+func everyPart(t *testing.T) func(*control.Options) {
+	policy, err := control.ParseRetention("completed=30d, failed=90d; demo: keep=10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *control.Options) { o.Outbox.On, o.Retention.Policy = true, policy }
+}
+
 // TestEveryRouteAnswersItsClients plays the calls of all clients and fails when
 // a route was not among them.
 func TestEveryRouteAnswersItsClients(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setting{plane: func(o *control.Options) { o.Outbox.On = true }, api: withConsole, parts: withSchedules})
+	w := newWorld(t, setting{plane: everyPart(t), api: withConsole, parts: withSchedules})
 	s := newScript(w)
 	s.values["yaml"] = strings.Trim(quote(twoSteps), `"`)
 	s.play(shelfCalls)

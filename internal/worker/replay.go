@@ -98,7 +98,7 @@ func (w *Worker) replay(ctx context.Context) bool {
 			return false
 		}
 		if err := s.remove(name); err != nil {
-			w.log.Error("a delivered report stays in the spool", "file", name, "error", err)
+			w.log.Error("a delivered report stays in the spool", "execution_id", r.Report.ExecutionID, "command_id", r.CommandID, "file", name, "error", err)
 			return false
 		}
 	}

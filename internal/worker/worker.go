@@ -228,13 +228,13 @@ func (w *Worker) shutDown() {
 	w.mu.Unlock()
 	close(w.leaving)
 	if !w.waitIdle(w.options.Drain, w.hurry) {
-		w.log.Warn("interrupting commands that did not finish in time", "running", w.InFlight(), "drain", w.options.Drain)
+		w.log.Warn("interrupting commands that did not finish in time", "running", w.InFlight(), "execution_ids", executionsOf(w.running()), "drain", w.options.Drain)
 	}
 	w.stopRuns(ErrShutdown)
 	finished := w.waitIdle(grace, nil)
 	w.stopCalls()
 	if !finished && !w.waitIdle(time.Second, nil) {
-		w.log.Error("commands do not end; their leases will expire", "running", w.InFlight())
+		w.log.Error("commands do not end; their leases will expire", "running", w.InFlight(), "execution_ids", executionsOf(w.running()))
 	}
 }
 

@@ -9,6 +9,10 @@
   document.querySelectorAll("nav li").forEach(function (li) { links.set(li.dataset.id, li); });
   articles.forEach(function (a) { a.search = (a.dataset.text + " " + a.textContent).toLowerCase(); });
 
+  // On a small screen the list of operations would hide the page.
+  var narrow = window.matchMedia("(max-width:52rem)").matches;
+  if (narrow) document.querySelectorAll("nav .group").forEach(function (g) { g.open = false; });
+
   function filter() {
     var words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     var count = 0;
@@ -23,6 +27,7 @@
     });
     document.getElementById("schemas").hidden = words.length > 0;
     document.getElementById("top").hidden = words.length > 0;
+    if (narrow) document.querySelectorAll("nav .group").forEach(function (g) { g.open = words.length > 0; });
     found.textContent = words.length ? count + (count === 1 ? " operation" : " operations") : "";
   }
   box.hidden = false;

@@ -256,6 +256,15 @@ func (d *Document) typeText(s *Schema, received bool) template.HTML {
 	return template.HTML(strings.Join(parts, " or ")) //nolint:gosec // of our own words and escaped names
 }
 
+// reaches are scopes in the words of people.
+var reaches = map[string]string{
+	"everywhere": "for all playbooks only", "execution": "executions of own playbooks", "permitted": "own playbooks", "filtered": "shows what is own",
+}
+
+// Reach is how far the operation goes for a caller who has a role for some
+// playbooks; "" when paths have nothing to do with it.
+func (o operationView) Reach() string { return reaches[o.Scope] }
+
 // Broken is the path with the places where a line may end.
 func (o operationView) Broken() template.HTML {
 	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(o.Path), "/", "/<wbr>")) //nolint:gosec // escaped

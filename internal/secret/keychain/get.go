@@ -34,7 +34,7 @@ func (k *Keychain) get(ctx context.Context, e Entry, at Place, before []Declarat
 		return Secret{}, of(e, err)
 	}
 	if remark != "" {
-		k.o.Logger.Warn("secret is read outside its regions", "alias", e.Name, "region", k.o.Region, "remark", remark)
+		k.o.Logger.Warn("secret is read outside its regions", "execution_id", at.Execution, "alias", e.Name, "region", k.o.Region, "remark", remark)
 	}
 	login, err := k.login(ctx, e.Auth, at, before)
 	if err != nil {

@@ -70,13 +70,13 @@ func (e Entry) fingerprint() string {
 // kept finds a value that is still good; due tells that it should be fetched
 // again soon. A store or a key that fails is no reason to fail: the value can be
 // got where it comes from.
-func (k *Keychain) kept(ctx context.Context, key, mark string) (s Secret, due, ok bool) {
+func (k *Keychain) kept(ctx context.Context, at Place, key, mark string) (s Secret, due, ok bool) {
 	now := k.now()
 	row, err := k.o.Rows.Keychain(ctx, key, now)
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
 			k.o.Meter.Refresh(refreshUndecided)
-			k.o.Logger.Warn("kept secret cannot be read; it is got again", "cache_key", key, "error", err)
+			k.o.Logger.Warn("kept secret cannot be read; it is got again", "execution_id", at.Execution, "cache_key", key, "error", err)
 		}
 		return Secret{}, false, false
 	}
@@ -87,7 +87,7 @@ func (k *Keychain) kept(ctx context.Context, key, mark string) (s Secret, due, o
 	c, err := k.open(row)
 	if err != nil {
 		k.o.Meter.Refresh(refreshUndecided)
-		k.o.Logger.Warn("kept secret cannot be opened; it is got again", "cache_key", key, "error", err)
+		k.o.Logger.Warn("kept secret cannot be opened; it is got again", "execution_id", at.Execution, "cache_key", key, "error", err)
 		return Secret{}, false, false
 	}
 	if c.Print != "" && c.Print != mark {
@@ -137,7 +137,7 @@ func (k *Keychain) keep(ctx context.Context, j job, s Secret) Secret {
 	}
 	if err != nil {
 		k.o.Meter.NotKept(notStored)
-		k.o.Logger.Warn("secret is not kept; it is got again when it is needed", "cache_key", j.key, "error", err)
+		k.o.Logger.Warn("secret is not kept; it is got again when it is needed", "execution_id", j.at.Execution, "cache_key", j.key, "error", err)
 	}
 	return s
 }

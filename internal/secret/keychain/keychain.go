@@ -178,7 +178,7 @@ func (k *Keychain) Resolve(ctx context.Context, entries []Declaration, name stri
 // same at a time wait for one.
 func (k *Keychain) value(ctx context.Context, e Entry, at Place, before []Declaration) (Secret, error) {
 	key, mark := at.key(e.Name, e.Scope), e.fingerprint()
-	if s, due, ok := k.kept(ctx, key, mark); ok {
+	if s, due, ok := k.kept(ctx, at, key, mark); ok {
 		if due {
 			k.refresh(job{key: key, entry: e, at: at, before: before})
 		}

@@ -103,7 +103,7 @@ func (k *Keychain) fetchAhead(ctx context.Context, j job) {
 	_, err := k.fetch(ctx, j)
 	k.o.Meter.Refreshed(err == nil, k.now().Sub(began))
 	if err != nil && ctx.Err() == nil {
-		k.o.Logger.Warn("secret is not fetched ahead; the kept one is used while it lasts", "alias", j.entry.Name, "error", err)
+		k.o.Logger.Warn("secret is not fetched ahead; the kept one is used while it lasts", "execution_id", j.at.Execution, "alias", j.entry.Name, "error", err)
 	}
 }
 
@@ -149,7 +149,7 @@ func (k *Keychain) renew(ctx context.Context, row store.KeychainEntry) {
 		return
 	}
 	k.o.Meter.Renewed(failed)
-	k.o.Logger.Warn("secret is not renewed; it is tried again", "alias", row.Name, "cache_key", row.CacheKey, "error", err)
+	k.o.Logger.Warn("secret is not renewed; it is tried again", "execution_id", row.ExecutionID, "alias", row.Name, "cache_key", row.CacheKey, "error", err)
 }
 
 func (k *Keychain) renewed(ctx context.Context, row store.KeychainEntry) error {

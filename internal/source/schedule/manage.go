@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/schedule"
@@ -71,10 +72,13 @@ func (s *Service) Get(ctx context.Context, ref string) (event.ScheduleView, erro
 
 // compile checks all of a schedule.
 func compile(spec event.ScheduleSpec) (*schedule.Plan, error) {
-	spec.Path, spec.Name = strings.Trim(strings.TrimSpace(spec.Path), "/"), strings.TrimSpace(spec.Name)
+	spec.Path, spec.Name = strings.Trim(spec.Path, "/ "), strings.TrimSpace(spec.Name) // paths as the catalog has them
 	plan, faults := schedule.Compile(spec)
 	if spec.Path == "" {
 		faults = append(faults, &schedule.Fault{Field: "path", Message: "the path of a playbook is needed"})
+	}
+	if strings.ContainsFunc(spec.Path, unicode.IsControl) {
+		faults = append(faults, &schedule.Fault{Field: "path", Message: fmt.Sprintf("%q holds a control character, which no path does", spec.Path)})
 	}
 	if f := schedule.CheckName(spec.Name); f != nil {
 		faults = append(faults, f)
@@ -85,7 +89,7 @@ func compile(spec event.ScheduleSpec) (*schedule.Plan, error) {
 // Create stores a schedule; without a name it gets that of its playbook.
 func (s *Service) Create(ctx context.Context, spec event.ScheduleSpec) (event.ScheduleView, error) {
 	if strings.TrimSpace(spec.Name) == "" {
-		spec.Name = strings.Trim(strings.TrimSpace(spec.Path), "/")
+		spec.Name = strings.Trim(spec.Path, "/ ")
 	}
 	return s.create(ctx, spec, "")
 }
@@ -97,6 +101,7 @@ func (s *Service) create(ctx context.Context, spec event.ScheduleSpec, owner str
 	}
 	now := s.now()
 	rec := &record{plan: plan, row: store.Schedule{ScheduleID: s.o.IDs(), Revision: 1, Enabled: true, Owner: owner, CreatedAt: now}}
+	rec.By = starter(ctx)
 	rec.follow(now)
 	rec.row = rec.write(now)
 	rec.row.WakeAt = plan.FireAt(rec.row.ScheduleID, rec.row.NextAt)
@@ -164,17 +169,20 @@ func (s *Service) Update(ctx context.Context, ref string, spec event.ScheduleSpe
 		if strings.TrimSpace(spec.Name) == "" {
 			spec.Name = rec.row.Name
 		}
-		return s.replace(rec, spec)
+		return s.replace(ctx, rec, spec)
 	})
 }
 
-func (s *Service) replace(rec *record, spec event.ScheduleSpec) error {
+func (s *Service) replace(ctx context.Context, rec *record, spec event.ScheduleSpec) error {
 	plan, err := compile(spec)
 	if err != nil {
 		return err
 	}
 	old := rec.plan
 	rec.plan = plan
+	if by := starter(ctx); by != nil {
+		rec.By = by
+	}
 	if !plan.SameTimes(old) {
 		rec.Backfill = nil
 		rec.follow(s.now())
@@ -354,12 +362,15 @@ func (s *Service) Preview(spec event.ScheduleSpec, count int) ([]time.Time, erro
 	return upcoming(plan, 0, s.now(), count)
 }
 
+// farYear is where what is shown ends: later times have no form in JSON.
+const farYear = 9999
+
 func upcoming(plan *schedule.Plan, id event.ID, now time.Time, count int) ([]time.Time, error) {
 	if count < 1 || count > maxNext {
 		return nil, event.Errorf(event.Invalid, "count: want a number from 1 to %d", maxNext)
 	}
 	times := make([]time.Time, 0, count)
-	for t := plan.Next(now); !t.IsZero() && len(times) < count; t = plan.Next(t) {
+	for t := plan.Next(now); !t.IsZero() && t.Year() < farYear && len(times) < count; t = plan.Next(t) {
 		times = append(times, plan.FireAt(id, t))
 	}
 	return times, nil
@@ -385,7 +396,7 @@ func (s *Service) Declare(ctx context.Context, owner string, specs []event.Sched
 		if place < 0 {
 			_, err = s.create(ctx, spec, owner)
 		} else {
-			_, err = s.change(ctx, rows[place].ScheduleID.String(), func(rec *record) error { return s.replace(rec, spec) })
+			_, err = s.change(ctx, rows[place].ScheduleID.String(), func(rec *record) error { return s.replace(ctx, rec, spec) })
 		}
 		if err != nil {
 			return fmt.Errorf("schedule %s: %w", spec.Name, err)

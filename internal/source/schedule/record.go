@@ -34,6 +34,7 @@ type progress struct {
 	LastExecution event.StringID          `json:"last_execution,omitempty"`
 	Failures      int                     `json:"failures,omitempty"` // in a row
 	Pause         *pause                  `json:"pause,omitempty"`
+	By            *event.Actor            `json:"by,omitempty"` // who made it what it is
 	Backfill      *event.ScheduleBackfill `json:"backfill,omitempty"`
 }
 

@@ -30,6 +30,20 @@ type Start struct {
 	Version  int
 	Pool     string
 	Payload  []byte
+	By       *event.Actor // who made the schedule what it is; nil where nobody is known
+}
+
+type starterKey struct{}
+
+// By says in whose name schedules are made and changed: what they start may do
+// no more than that.
+func By(ctx context.Context, who *event.Actor) context.Context {
+	return context.WithValue(ctx, starterKey{}, who)
+}
+
+func starter(ctx context.Context) *event.Actor {
+	who, _ := ctx.Value(starterKey{}).(*event.Actor)
+	return who
 }
 
 // Executions is what a scheduler needs of the control plane.

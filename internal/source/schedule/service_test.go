@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/source/schedule"
 	"github.com/noetl/noetl-go/internal/store/memstore"
 )
 
@@ -494,7 +496,10 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 			code event.Code
 		}{
 			"no path": {event.ScheduleSpec{Name: "x", Every: "1h"}, event.Invalid}, "no time": {event.ScheduleSpec{Name: "x", Path: "p"}, event.Invalid},
-			"a number as name": {event.ScheduleSpec{Name: "12", Path: "p", Every: "1h"}, event.Invalid}, "a name twice": {event.ScheduleSpec{Name: "a", Path: "p", Every: "1h"}, event.Conflict},
+			"a place as name":    {event.ScheduleSpec{Name: "..", Path: "p", Every: "1h"}, event.Invalid},
+			"a name to mislead":  {event.ScheduleSpec{Name: "a\u202eb", Path: "p", Every: "1h"}, event.Invalid},
+			"a path of controls": {event.ScheduleSpec{Name: "x", Path: "\tp", Every: "1h"}, event.Invalid},
+			"a number as name":   {event.ScheduleSpec{Name: "12", Path: "p", Every: "1h"}, event.Invalid}, "a name twice": {event.ScheduleSpec{Name: "a", Path: "p", Every: "1h"}, event.Conflict},
 		} {
 			if _, err := s.Create(t.Context(), c.spec); event.CodeOf(err) != c.code {
 				t.Errorf("%s = %v", what, err)
@@ -511,6 +516,60 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		}
 		if err := errors.Join(s.Count(t.Context())); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestWhatAScheduleStartsMayDoNoMoreThanWhoMadeIt(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(t *testing.T, r *rig) {
+		s := r.service(0)
+		maker := &event.Actor{ID: "token:1", Within: []string{"team/a"}, Without: []string{"system"}}
+		spec := event.ScheduleSpec{Name: "a", Path: "team/a/etl", Every: "1h"}
+		view, err := s.Create(schedule.By(t.Context(), maker), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := func() string {
+			t.Helper()
+			if _, err := s.RunNow(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			by := r.x.started[len(r.x.started)-1].By
+			if by == nil {
+				return "nobody"
+			}
+			return fmt.Sprint(by.ID, by.Within, by.Without)
+		}
+		if got := runs(); got != "token:1[team/a] [system]" {
+			t.Errorf("started by %s", got)
+		}
+		if _, err := s.Pause(t.Context(), "a", "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Resume(schedule.By(t.Context(), &event.Actor{ID: "token:2"}), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if got := runs(); got != "token:1[team/a] [system]" {
+			t.Errorf("after a pause started by %s", got)
+		}
+		if _, err := s.Update(schedule.By(t.Context(), &event.Actor{ID: "token:2"}), event.ID(view.ID).String(), spec); err != nil {
+			t.Fatal(err)
+		}
+		if got := runs(); got != "token:2[] []" {
+			t.Errorf("after a change started by %s", got)
+		}
+	})
+}
+
+func TestATimeTooFarAwayToBeWrittenIsNotShown(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(t *testing.T, r *rig) {
+		s := r.service(0)
+		r.create(s, event.ScheduleSpec{Name: "far", Every: "1h", Start: "9999-12-31T23:59:59Z"})
+		times, err := s.Next(t.Context(), "far", 5)
+		if _, bad := json.Marshal(times); err != nil || bad != nil {
+			t.Errorf("%v %v", err, bad)
 		}
 	})
 }

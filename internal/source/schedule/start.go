@@ -67,7 +67,7 @@ func (s *Service) start(ctx context.Context, l *look, r store.ScheduleRun) (stor
 	}
 	id, started, err := s.o.Executions.Start(ctx, Start{
 		Schedule: r.ScheduleID, Key: strconv.FormatInt(r.Tick.UnixMicro(), 10), Window: claimWindow, Path: r.Path, Version: r.Version,
-		Pool: l.rec.plan.Spec.Pool, Payload: payload,
+		Pool: l.rec.plan.Spec.Pool, Payload: payload, By: l.rec.By,
 	})
 	now := s.now()
 	switch {
@@ -91,7 +91,7 @@ func (s *Service) start(ctx context.Context, l *look, r store.ScheduleRun) (stor
 // forGood tells that asking again does not help.
 func forGood(err error) bool {
 	switch event.CodeOf(err) {
-	case event.Invalid, event.NotFound, event.BadRequest:
+	case event.Invalid, event.NotFound, event.BadRequest, event.Forbidden:
 		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	}
 	return false

@@ -17,15 +17,14 @@ type snapshotKey struct {
 
 // PutSnapshot implements store.Snapshots.
 func (s *Store) PutSnapshot(ctx context.Context, snap store.Snapshot) error {
-	return s.do(ctx, "PutSnapshot", func() error {
+	return s.doBeside(ctx, "PutSnapshot", snap.ExecutionID, func() {
 		key := snapshotKey{snap.ExecutionID, snap.Type, snap.ID}
 		if old, there := s.snapshots[key]; there && old.Seq > snap.Seq {
-			return nil
+			return
 		}
 		snap = cloneSnapshot(snap)
 		snap.UpdatedAt = normalTime(snap.UpdatedAt)
 		s.snapshots[key] = snap
-		return nil
 	})
 }
 

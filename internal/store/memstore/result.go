@@ -18,7 +18,7 @@ type resultKey struct {
 
 // PutResult implements store.Results.
 func (s *Store) PutResult(ctx context.Context, r store.Result) error {
-	return s.do(ctx, "PutResult", func() error { s.putResult(r); return nil })
+	return s.doBeside(ctx, "PutResult", r.ExecutionID, func() { s.putResult(r) })
 }
 
 func (s *Store) putResult(r store.Result) {
@@ -191,10 +191,7 @@ func (k partKey) compare(o partKey) int {
 
 // PutPart implements store.Results.
 func (s *Store) PutPart(ctx context.Context, execution event.ID, key string, part int, data []byte) error {
-	return s.do(ctx, "PutPart", func() error {
-		s.parts[partKey{execution, key, part}] = slices.Clone(data)
-		return nil
-	})
+	return s.doBeside(ctx, "PutPart", execution, func() { s.parts[partKey{execution, key, part}] = slices.Clone(data) })
 }
 
 // Part implements store.Results.

@@ -169,6 +169,17 @@ func dropKeys[K comparable, V any](m map[K]V, rows map[string]int, table string,
 	}
 }
 
+// doBeside writes beside the log of an execution, unless it was removed.
+func (s *Store) doBeside(ctx context.Context, op string, execution event.ID, write func()) error {
+	return s.do(ctx, op, func() error {
+		if !s.retention.removed[execution].IsZero() {
+			return store.ErrRemoved
+		}
+		write()
+		return nil
+	})
+}
+
 // HoldExecution implements store.Retention.
 func (s *Store) HoldExecution(ctx context.Context, id event.ID, until time.Time) error {
 	return s.do(ctx, "HoldExecution", func() error {

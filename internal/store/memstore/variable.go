@@ -12,7 +12,7 @@ import (
 
 // SetVariables implements store.Variables.
 func (s *Store) SetVariables(ctx context.Context, execution event.ID, vars []store.Variable) error {
-	return s.do(ctx, "SetVariables", func() error {
+	return s.doBeside(ctx, "SetVariables", execution, func() {
 		if s.variables[execution] == nil {
 			s.variables[execution] = map[string]*store.Variable{}
 		}
@@ -24,7 +24,6 @@ func (s *Store) SetVariables(ctx context.Context, execution event.ID, vars []sto
 			}
 			s.variables[execution][v.Name] = &v
 		}
-		return nil
 	})
 }
 

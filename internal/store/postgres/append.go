@@ -59,11 +59,14 @@ func appendSQL(form appendForm) string {
 	return text + fmt.Sprintf(appendRows, mayStart) + results + outbox + " SELECT execution_id FROM won" + end
 }
 
-// notRemoved holds for executions that were not removed: none comes back.
-const notRemoved = `(SELECT count(*) FROM noetl.execution_removed g WHERE g.execution_id = x.execution_id) = 0`
+// unheardOf holds for executions that neither exist nor were removed: none comes
+// back. Both are asked in one statement, so that an id whose removal is about to
+// be committed is one or the other.
+const unheardOf = `(SELECT count(*) FROM noetl.execution e WHERE e.execution_id = x.execution_id) = 0
+	AND (SELECT count(*) FROM noetl.execution_removed g WHERE g.execution_id = x.execution_id) = 0`
 
 const appendRows = `, started AS (
-	INSERT INTO noetl.execution (` + executionColumns + `) SELECT ` + executionColumns + ` FROM x WHERE expected = 0 AND ` + notRemoved + `%s
+	INSERT INTO noetl.execution (` + executionColumns + `) SELECT ` + executionColumns + ` FROM x WHERE expected = 0 AND ` + unheardOf + `%s
 	ON CONFLICT DO NOTHING RETURNING execution_id
 ), continued AS (
 	UPDATE noetl.execution e SET last_seq = x.last_seq, catalog_id = x.catalog_id,
@@ -110,7 +113,7 @@ const appendClaims = `, asked AS MATERIALIZED (
 	SELECT * FROM unnest($%d::noetl.append_claim[])
 ), claimed AS (
 	INSERT INTO noetl.subscription_dedup AS held (` + claimColumns + `) SELECT ` + claimColumns + ` FROM asked x
-	WHERE (SELECT count(*) FROM noetl.execution e WHERE e.execution_id = x.execution_id) = 0 AND ` + notRemoved + `
+	WHERE ` + unheardOf + `
 	ON CONFLICT (subscription_id, dedup_key) DO UPDATE SET execution_id = excluded.execution_id,
 	seen_at = excluded.seen_at, expires_at = excluded.expires_at
 	WHERE held.seen_at <= excluded.seen_at - (excluded.expires_at - excluded.seen_at)

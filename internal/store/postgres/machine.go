@@ -46,9 +46,35 @@ func (s *Store) LeaseMachine(ctx context.Context, preferred int) (n int, release
 			return 0, nil, coded("lease a machine number", err)
 		}
 		if ok {
-			return n, release, nil
+			return n, s.holdMachine(conn), nil
 		}
 	}
 	release()
 	return 0, nil, event.Errorf(event.Unavailable, "all %d machine numbers of this database are taken by running servers", machines)
+}
+
+// HoldsMachine tells whether the connection stands that a machine number of this
+// store lives with.
+func (s *Store) HoldsMachine() bool { return s.leases.Load() > 0 }
+
+// holdMachine waits for the end of a lease: nothing is ever said on its
+// connection, so that the first word is that it broke.
+func (s *Store) holdMachine(conn *pgx.Conn) (release func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s.leases.Add(1)
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := conn.WaitForNotification(ctx); err != nil {
+				break
+			}
+		}
+		s.leases.Add(-1)
+		_ = conn.Close(context.Background())
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

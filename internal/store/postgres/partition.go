@@ -189,6 +189,10 @@ func removeRangeIn(ctx context.Context, tx pgx.Tx, r store.RangeRemoval, around 
 	if !slices.Contains(present, p) {
 		return nil, errRangeKept
 	}
+	// Nothing can be added to the part from now on; it is of a time long over.
+	if _, err := tx.Exec(ctx, p.fill("SET LOCAL lock_timeout = '"+lockTimeout+"'; LOCK TABLE noetl.{name} IN SHARE ROW EXCLUSIVE MODE; SET LOCAL lock_timeout = 0")); err != nil {
+		return nil, err
+	}
 	kept, err := keptOf(ctx, tx, r.Members, around, r.RemovalOptions)
 	if err != nil {
 		return nil, err

@@ -62,6 +62,9 @@ func busyDatabase(t *testing.T, now time.Time) string {
 		`INSERT INTO noetl.schedule_run (schedule_id, tick, kind, state, playbook_path, playbook_version, decided_at, ended_at, ticks)
 			SELECT 1 + i % 20, now() - interval '1 second' * i, 'tick', 'completed', 'p', 1, now(), CASE WHEN i > 100 THEN now() - interval '1 second' * i END, 1
 			FROM generate_series(1, 60000) i`,
+		`INSERT INTO noetl.execution_removed (execution_id, removed_at) SELECT i, now() - interval '1 second' * i FROM generate_series(1, 30000) i`,
+		`INSERT INTO noetl.result_store (execution_id, ref, created_at, bytes, name, sha256, data)
+			SELECT execution_id, 'r' || execution_id, now(), 2, 'n', 's', '{}' FROM noetl.execution ORDER BY execution_id LIMIT 40000`,
 		"ANALYZE",
 	} {
 		run(t, dsn, text)

@@ -63,6 +63,7 @@ type Store struct {
 	shards  []*shard
 	pooled  bool
 	turn    atomic.Uint32 // of the shard that is asked first for outbox rows
+	leases  atomic.Int32  // of machine numbers that are held
 }
 
 var _ store.Store = (*Store)(nil)

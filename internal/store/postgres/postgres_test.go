@@ -25,8 +25,14 @@ func open(t testing.TB, o postgres.Options) *postgres.Store {
 	return s
 }
 
+// wipeSQL deletes every row a test may have left.
+const wipeSQL = `DO $$ DECLARE name text; BEGIN
+	FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'noetl' AND tablename NOT IN ('schema_migrations', 'resource')
+	LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
+END $$`
+
 // cloner migrates one database and returns a function that copies it, which
-// takes a fraction of the time.
+// takes a fraction of the time. Copies are emptied and used again.
 func cloner(t *testing.T) func(t *testing.T) string {
 	t.Helper()
 	template := testkit.Postgres(t)
@@ -40,18 +46,33 @@ func cloner(t *testing.T) func(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := address.Path[1:]
+	name, owner := address.Path[1:], t
 	var copies atomic.Int64
+	free := make(chan string, 64)
 	return func(t *testing.T) string {
 		t.Helper()
+		give := func(t *testing.T, dsn string) string {
+			t.Cleanup(func() {
+				if !t.Failed() {
+					run(t, dsn, wipeSQL)
+					free <- dsn
+				}
+			})
+			return dsn
+		}
+		select {
+		case dsn := <-free:
+			return give(t, dsn)
+		default:
+		}
 		clone := fmt.Sprintf("%s_%d", name, copies.Add(1))
 		admin := *address
 		admin.Path = "/postgres"
 		run(t, admin.String(), fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", clone, name))
-		t.Cleanup(func() { run(t, admin.String(), fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", clone)) })
+		owner.Cleanup(func() { run(owner, admin.String(), fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", clone)) })
 		copied := *address
 		copied.Path = "/" + clone
-		return copied.String()
+		return give(t, copied.String())
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	putSnapshotSQL = `INSERT INTO noetl.projection_snapshot AS old (execution_id, aggregate_type, aggregate_id, version, seq,
-	snapshot, checksum, meta, updated_at) VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8::json, $9)
+	putSnapshotSQL = standing + `INSERT INTO noetl.projection_snapshot AS old (execution_id, aggregate_type, aggregate_id, version, seq,
+	snapshot, checksum, meta, updated_at) SELECT $1, $2, $3, $4, $5, $6::json, $7, $8::json, $9 WHERE ` + unlessRemoved + `
 	ON CONFLICT (execution_id, aggregate_type, aggregate_id) DO UPDATE SET version = excluded.version, seq = excluded.seq,
 	snapshot = excluded.snapshot, checksum = excluded.checksum, meta = excluded.meta, updated_at = excluded.updated_at
 	WHERE old.seq <= excluded.seq`
@@ -50,9 +50,8 @@ const (
 
 // PutSnapshot implements store.Snapshots.
 func (s *Store) PutSnapshot(ctx context.Context, n store.Snapshot) error {
-	_, err := s.shard(n.ExecutionID).pool.Exec(ctx, putSnapshotSQL, n.ExecutionID, cleanText(n.Type), cleanText(n.ID), n.Version, n.Seq,
+	return s.putBeside(ctx, "store snapshot", putSnapshotSQL, n.ExecutionID, cleanText(n.Type), cleanText(n.ID), n.Version, n.Seq,
 		string(n.State), cleanText(n.Checksum), nullJSON(n.Meta), nullTime(n.UpdatedAt))
-	return coded("store snapshot", err)
 }
 
 // Snapshot implements store.Snapshots.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	putResultSQL = `INSERT INTO noetl.result_store (` + resultColumns + `, scope, source_step, media_type, store, key, frames,
-	expires_at, pending) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`
+	putResultSQL = standing + `INSERT INTO noetl.result_store (` + resultColumns + `, scope, source_step, media_type, store, key, frames,
+	expires_at, pending) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE ` + unlessRemoved + ` ON CONFLICT DO NOTHING`
 	resultFields = `r.execution_id, r.ref, r.name, r.sha256, r.created_at, r.scope, coalesce(r.source_step, ''), r.media_type,
 	r.bytes, r.store, coalesce(r.key, ''), r.frames, r.expires_at, r.gone_at, r.pending, r.pinned_by`
 	resultSQL      = `SELECT ` + resultFields + `, data FROM noetl.result_store r WHERE execution_id = $1 AND ref = $2`
@@ -35,7 +35,7 @@ const (
 	pinResultSQL = `UPDATE noetl.result_store SET pinned_by =
 	CASE WHEN $3 = ANY (coalesce(pinned_by, '{}')) THEN pinned_by ELSE array_append(coalesce(pinned_by, '{}'), $3) END
 	WHERE execution_id = $1 AND ref = $2 AND NOT pending AND gone_at IS NULL`
-	putPartSQL = `INSERT INTO noetl.result_chunk (execution_id, key, part, data) VALUES ($1, $2, $3, $4)
+	putPartSQL = standing + `INSERT INTO noetl.result_chunk (execution_id, key, part, data) SELECT $1, $2, $3, $4 WHERE ` + unlessRemoved + `
 	ON CONFLICT (execution_id, key, part) DO UPDATE SET data = excluded.data`
 	partSQL        = `SELECT data FROM noetl.result_chunk WHERE execution_id = $1 AND key = $2 AND part = $3`
 	deletePartsSQL = `DELETE FROM noetl.result_chunk WHERE execution_id = $1 AND key = $2 AND part = ANY (ARRAY(
@@ -47,10 +47,9 @@ const (
 // no sooner than the value.
 func (s *Store) PutResult(ctx context.Context, row store.Result) error {
 	r := row.Normal()
-	_, err := s.shard(r.ExecutionID).pool.Exec(ctx, putResultSQL, r.ExecutionID, cleanText(r.Ref), nullTime(r.CreatedAt), r.Bytes,
+	return s.putBeside(ctx, "store result", putResultSQL, r.ExecutionID, cleanText(r.Ref), nullTime(r.CreatedAt), r.Bytes,
 		cleanText(r.Name), r.SHA256, nullJSON(r.Data), r.Scope, nullText(r.SourceStep), r.MediaType, r.Tier, nullText(r.Key), r.Frames,
 		nullTime(r.ExpiresAt), r.Pending)
-	return coded("store result", err)
 }
 
 func nullText(v string) *string {
@@ -166,8 +165,7 @@ func (s *Store) PinResult(ctx context.Context, execution event.ID, ref string, h
 
 // PutPart implements store.Results.
 func (s *Store) PutPart(ctx context.Context, execution event.ID, key string, part int, data []byte) error {
-	_, err := s.shard(execution).pool.Exec(ctx, putPartSQL, execution, cleanText(key), part, data)
-	return coded("store part of a result", err)
+	return s.putBeside(ctx, "store part of a result", putPartSQL, execution, cleanText(key), part, data)
 }
 
 // Part implements store.Results.

@@ -48,6 +48,36 @@ const (
 	removeKeychainSQL = `DELETE FROM noetl.keychain WHERE execution_id = ANY ($1) AND scope_type <> 'global'`
 )
 
+// standing keeps execution $1, if it is there, from being removed until the end of
+// the statement; unlessRemoved then holds unless it was removed, be it while
+// that was waited for. One that has not started yet may have rows already.
+const (
+	standing      = `WITH standing AS MATERIALIZED (SELECT 1 FROM noetl.execution WHERE execution_id = $1 FOR KEY SHARE) `
+	unlessRemoved = `(EXISTS (SELECT FROM standing) OR NOT EXISTS (SELECT FROM noetl.execution WHERE execution_id = $1)
+	AND NOT EXISTS (SELECT FROM noetl.execution_removed WHERE execution_id = $1))`
+)
+
+// putBeside writes rows beside the log of an execution, $1 of the statement,
+// unless it was removed: they would be left behind.
+func (s *Store) putBeside(ctx context.Context, doing, text string, execution event.ID, args ...any) error {
+	tag, err := s.shard(execution).pool.Exec(ctx, text, append([]any{execution}, args...)...)
+	if err != nil || tag.RowsAffected() > 0 {
+		return coded(doing, err)
+	}
+	if _, err := s.RemovedAt(ctx, execution); !errors.Is(err, store.ErrNotFound) {
+		return orRemoved(err)
+	}
+	return nil
+}
+
+// orRemoved is an error, or that of an execution that was removed.
+func orRemoved(err error) error {
+	if err != nil {
+		return err
+	}
+	return store.ErrRemoved
+}
+
 // ownedTables are what an execution is made of, the log first.
 var ownedTables = []string{
 	"event", "command", "result_store", "result_chunk", "outbox", "transient", "projection_snapshot", "execution_hold", "execution",

@@ -11,10 +11,10 @@ import (
 const variableColumns = `execution_id, var_name, var_type, var_value, coalesce(source_step, ''), created_at, accessed_at, access_count`
 
 const (
-	setVariablesSQL = `INSERT INTO noetl.transient (execution_id, var_name, var_type, var_value, source_step, created_at, accessed_at, access_count)
+	setVariablesSQL = standing + `INSERT INTO noetl.transient (execution_id, var_name, var_type, var_value, source_step, created_at, accessed_at, access_count)
 	SELECT $1, v.name, v.type, v.value::json, nullif(v.step, ''), v.created, v.accessed, v.accesses
 	FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::int4[])
-	AS v(name, type, value, step, created, accessed, accesses) ORDER BY v.name
+	AS v(name, type, value, step, created, accessed, accesses) WHERE ` + unlessRemoved + ` ORDER BY v.name
 	ON CONFLICT (execution_id, var_name) DO UPDATE SET var_type = excluded.var_type, var_value = excluded.var_value,
 	source_step = excluded.source_step`
 	variablesSQL    = `SELECT ` + variableColumns + ` FROM noetl.transient WHERE execution_id = $1 ORDER BY var_name`
@@ -47,8 +47,7 @@ func (s *Store) SetVariables(ctx context.Context, execution event.ID, vars []sto
 		accessed, accesses = append(accessed, nullTime(v.AccessedAt)), append(accesses, int32(v.AccessCount))
 	}
 	return repeated(func() error {
-		_, err := s.shard(execution).pool.Exec(ctx, setVariablesSQL, execution, names, types, values, steps, created, accessed, accesses)
-		return coded("set variables", err)
+		return s.putBeside(ctx, "set variables", setVariablesSQL, execution, names, types, values, steps, created, accessed, accesses)
 	})
 }
 

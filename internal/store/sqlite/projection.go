@@ -20,6 +20,9 @@ const (
 // PutSnapshot implements store.Snapshots.
 func (s *Store) PutSnapshot(ctx context.Context, snap store.Snapshot) error {
 	return s.write(ctx, len(snap.State), func(w *writer) error {
+		if err := w.notRemoved(snap.ExecutionID); err != nil {
+			return err
+		}
 		_, err := w.change(putSnapshotSQL, func(st *statement) {
 			st.id(snap.ExecutionID).str(snap.Type).str(snap.ID).id(snap.Version).int(snap.Seq).json(snap.State)
 			st.str(snap.Checksum).json(snap.Meta).time(snap.UpdatedAt)

@@ -50,8 +50,14 @@ func (s *Store) PutResult(ctx context.Context, r store.Result) error {
 
 type resultOp store.Result
 
-func (o *resultOp) size() int             { return len(o.Data) }
-func (o *resultOp) apply(w *writer) error { return w.putResult((*store.Result)(o)) }
+func (o *resultOp) size() int { return len(o.Data) }
+
+func (o *resultOp) apply(w *writer) error {
+	if err := w.notRemoved(o.ExecutionID); err != nil {
+		return err
+	}
+	return w.putResult((*store.Result)(o))
+}
 
 func (w *writer) putResult(row *store.Result) error {
 	r := row.Normal()
@@ -208,6 +214,9 @@ func (s *Store) PinResult(ctx context.Context, execution event.ID, ref string, h
 // PutPart implements store.Results.
 func (s *Store) PutPart(ctx context.Context, execution event.ID, key string, part int, data []byte) error {
 	return s.write(ctx, len(data), func(w *writer) error {
+		if err := w.notRemoved(execution); err != nil {
+			return err
+		}
 		_, err := w.change(putPartSQL, func(st *statement) { st.id(execution).str(key).int(int64(part)).bind(data) })
 		return coded("store part of a result", err)
 	})

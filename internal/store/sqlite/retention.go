@@ -14,10 +14,13 @@ const (
 	// The plus sign keeps the planner on the primary key.
 	endedExecutionsSQL = selectExecution + `WHERE execution_id > ? AND execution_id < ? AND +status IN ('COMPLETED', 'FAILED', 'CANCELLED')
 	AND end_time < ? ORDER BY execution_id LIMIT ?`
+	// Each status yields its newest from the index; only these are sorted.
+	newestOf       = `SELECT execution_id FROM execution INDEXED BY execution_by_path WHERE path = ?1 AND status = `
+	newestFirst    = ` ORDER BY execution_id DESC LIMIT ?2`
 	newestEndedSQL = `SELECT execution_id FROM (
-	SELECT * FROM (SELECT execution_id FROM execution WHERE path = ?1 AND status = 'COMPLETED' ORDER BY execution_id DESC LIMIT ?2) UNION ALL
-	SELECT * FROM (SELECT execution_id FROM execution WHERE path = ?1 AND status = 'FAILED' ORDER BY execution_id DESC LIMIT ?2) UNION ALL
-	SELECT * FROM (SELECT execution_id FROM execution WHERE path = ?1 AND status = 'CANCELLED' ORDER BY execution_id DESC LIMIT ?2))
+	SELECT * FROM (` + newestOf + `'COMPLETED'` + newestFirst + `) UNION ALL
+	SELECT * FROM (` + newestOf + `'FAILED'` + newestFirst + `) UNION ALL
+	SELECT * FROM (` + newestOf + `'CANCELLED'` + newestFirst + `))
 	ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1`
 	valuesOfSQL = `SELECT ` + resultColumns + ` FROM result_store r WHERE execution_id IN (SELECT value FROM json_each(?))
 	AND key IS NOT NULL AND store <> 'db' ORDER BY execution_id, ref`
@@ -182,7 +185,8 @@ func (w *writer) remove(execution event.ID, now time.Time, rows map[string]int) 
 	return err
 }
 
-// notRemoved refuses to start an execution that was removed.
+// notRemoved refuses to start an execution that was removed, or to leave
+// something of it behind.
 func (w *writer) notRemoved(execution event.ID) error {
 	removed, err := w.found(removedAtSQL, func(st *statement) { st.id(execution) })
 	if err == nil && removed {

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := private(path); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	s := &Store{lock: lock, outbox: newOutbox()}
 	s.close = sync.OnceValue(func() error {
 		s.queue.Close()
@@ -65,6 +69,19 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, errors.Join(notOpened(path, err), s.release())
 	}
 	return s, nil
+}
+
+// private makes a file that does not exist for its owner alone. SQLite gives the
+// files beside it the same rights.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return notOpened(path, err)
+	}
+	return f.Close()
 }
 
 // notOpened says why a file could not be opened and what can be done.

@@ -31,6 +31,9 @@ func (s *Store) SetVariables(ctx context.Context, execution event.ID, vars []sto
 		bytes += 64 + len(vars[i].Value)
 	}
 	return s.write(ctx, bytes, func(w *writer) error {
+		if err := w.notRemoved(execution); err != nil {
+			return err
+		}
 		for _, v := range vars {
 			_, err := w.change(setVariableSQL, func(st *statement) {
 				st.id(execution).str(v.Name).str(v.Type).json(v.Value).text(v.SourceStep)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -71,6 +72,37 @@ func wantGone(t *testing.T, s store.Store, id event.ID) {
 	}
 	wantErr(t, "an append to a removed execution", s.Append(ctx, newBatch(id, 3, 1)), store.ErrConflict)
 	wantErr(t, "a hold of a removed execution", s.HoldExecution(ctx, id, epoch), store.ErrRemoved)
+	for what, err := range besides(ctx, s, id) {
+		wantErr(t, what+" of a removed execution", err, store.ErrRemoved)
+	}
+	wantNothingBeside(t, s, id)
+}
+
+// besides writes beside the log of an execution, all that can be.
+func besides(ctx context.Context, s store.Store, id event.ID) map[string]error {
+	snap := newSnapshot(id, 1)
+	snap.ID = id.String()
+	return map[string]error{
+		"a result":   s.PutResult(ctx, newResult(id, `{"late":true}`)),
+		"a part":     s.PutPart(ctx, id, "late", 1, []byte("part")),
+		"a variable": s.SetVariables(ctx, id, []store.Variable{newVariable("late", `1`)}),
+		"a snapshot": s.PutSnapshot(ctx, snap),
+	}
+}
+
+// wantNothingBeside fails when rows of an execution were left behind.
+func wantNothingBeside(t *testing.T, s store.Store, id event.ID) {
+	t.Helper()
+	ctx := t.Context()
+	_, part := s.Part(ctx, id, "late", 1)
+	_, snapshot := s.Snapshot(ctx, id, "replay_state", id.String())
+	results := must[[]store.Result](t)(s.ListResults(ctx, id, "", 0))
+	variables := must[[]store.Variable](t)(s.Variables(ctx, id))
+	if len(results) > 0 || len(variables) > 0 {
+		t.Errorf("a removed execution left %d results and %d variables", len(results), len(variables))
+	}
+	wantErr(t, "a part of a removed execution", part, store.ErrNotFound)
+	wantErr(t, "a snapshot of a removed execution", snapshot, store.ErrNotFound)
 }
 
 var retentionTests = map[string]func(*testing.T, store.Store){
@@ -363,7 +395,7 @@ var retentionTests = map[string]func(*testing.T, store.Store){
 			t.Errorf("RemoveRange of no part = %v, %v", removed, err)
 		}
 		for _, p := range state.Parts { // one that holds others than the members
-			if b.Execution.ExecutionID >= p.From && b.Execution.ExecutionID < p.To {
+			if b.Execution.ExecutionID >= p.From && b.Execution.ExecutionID < p.To && store.ShardIndex(b.Execution.ExecutionID, s.Shards()) == p.Shard {
 				if _, removed, err := s.RemoveRange(t.Context(), store.RangeRemoval{Part: p, RemovalOptions: removalOptions}); removed || err != nil {
 					t.Errorf("RemoveRange without its members = %v, %v", removed, err)
 				}
@@ -405,6 +437,36 @@ var retentionTests = map[string]func(*testing.T, store.Store){
 			case err != nil || len(events) < 3 || appended == nil && len(events) != 4:
 				t.Fatalf("kept (%s), but: %v, %d events, append %v", report.Kept[0], err, len(events), appended)
 			}
+		}
+	},
+	"what comes while an execution is removed neither starts it again nor is left behind": func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		for range 25 {
+			b := past(newID(), 0, event.StatusCompleted, epoch)
+			id := b.Execution.ExecutionID
+			mustAppend(t, s, b)
+			var all sync.WaitGroup
+			var started, failed error
+			var late map[string]error
+			var report store.RemovalReport
+			all.Go(func() { started = s.Append(ctx, newBatch(id, 0, 1)) })
+			all.Go(func() { late = besides(ctx, s, id) })
+			all.Go(func() { report, failed = s.RemoveExecutions(ctx, []store.Removal{removal(&b)}, removalOptions) })
+			all.Wait()
+			if failed != nil || report.Kept[0] != "" {
+				t.Fatalf("removal: %+v, %v", report, failed)
+			}
+			if !errors.Is(started, store.ErrConflict) && !errors.Is(started, store.ErrRemoved) {
+				t.Errorf("a start of it = %v", started)
+			}
+			for what, err := range late {
+				if err != nil && !errors.Is(err, store.ErrRemoved) {
+					t.Errorf("%s of it = %v", what, err)
+				}
+			}
+			_, err := s.Execution(ctx, id)
+			wantErr(t, "the removed execution", err, store.ErrNotFound)
+			wantNothingBeside(t, s, id)
 		}
 	},
 	"random trees go like those of the model": runRemovalModel,

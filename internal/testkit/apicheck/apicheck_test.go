@@ -94,3 +94,31 @@ func TestWhatTheDocumentDoesNotDescribeIsNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestExamplesOnlyChangeWithWhatTheySay(t *testing.T) {
+	t.Parallel()
+	example := func(body, answer string) map[string]apicheck.Example {
+		return apicheck.Steady(map[string]apicheck.Example{"get": {
+			Path: "/api/a/612489553370251264", Body: []byte(body), Status: 200, Answer: []byte(answer), Content: "application/json",
+		}})
+	}
+	written := example(`{"token":"noetl_pat_`+strings.Repeat("7", 70)+`"}`, `{"id":612489553370251264,"at":"2026-05-06T07:08:09Z","took":1.5,"list":[1]}`)["get"]
+	if got := written.Path + string(written.Body) + string(written.Answer); got != `/api/a/612489553370251201{"token":"noetl_pat_…"}{"at":"2026-01-02T15:04:05.123Z","id":612489553370251201,"list":[1],"took":1.5}` {
+		t.Errorf("written %s", got)
+	}
+	for _, c := range []struct {
+		answer string
+		stays  bool
+	}{
+		{`{"id":712489553370251264,"at":"2027-05-06T07:08:09Z","took":2,"list":[3]}`, true},
+		{`{"id":"712489553370251264","at":"2027-05-06T07:08:09Z","took":2,"list":[3]}`, false},
+		{`{"id":712489553370251264,"at":"2027-05-06T07:08:09Z","took":2,"list":[]}`, false},
+		{`{"id":712489553370251264,"at":"2027-05-06T07:08:09Z","took":2,"list":[3],"more":null}`, false},
+	} {
+		fresh := example(`{"token":"x"}`, c.answer)
+		got := apicheck.Renewed(map[string]apicheck.Example{"get": written, "gone": written}, fresh)
+		if stays := string(got["get"].Answer) == string(written.Answer); stays != c.stays || len(got) != 1 {
+			t.Errorf("%s: %d examples, stays %v", c.answer, len(got), stays)
+		}
+	}
+}
