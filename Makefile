@@ -95,8 +95,9 @@ endif
 
 # Packages that start no goroutines, do one thing at a time, or drive programs
 # from outside: the race detector has nothing to find in their tests, and makes
-# them several times slower. The programs of the acceptance checks have it.
-PLAIN := archtest behaviour corpus e2e engine jinja mutants playbook redact replay scope simulation tool/schema wire
+# them several times slower. The programs of the acceptance checks have it, and
+# of the command line what does two things at a time.
+PLAIN := archtest behaviour cli corpus e2e engine jinja mutants playbook redact replay scope simulation tool/schema wire
 PLAIN_PACKAGES := $(addprefix ./internal/,$(PLAIN))
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN_PACKAGES) $(DUCKDB_PACKAGES))")
 
@@ -112,6 +113,7 @@ race: ## all tests, under the race detector where it can find something, with co
 	@set +e; export NOETL_TEST_REQUIRE_PG=1 NOETL_TEST_REQUIRE_PROMETHEUS=1 NOETL_TEST_REQUIRE_TOOLS=1 SIM_RUNS=400; \
 	$(GO) test -timeout 12m -parallel 4 -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
 	$(GO) test $(RACE) -timeout 12m -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
+	$(GO) test $(RACE) -timeout 12m -json -run 'Watch|Wait|Interrupt|Follow|Logs' ./internal/cli >>$(BIN)/test.json || code=$$?; \
 	$(GO) test $(RACE) -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	python3 .ci/summary.py $(BIN)/test.json; \
 	exit $$code

@@ -2,12 +2,14 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/noetl/noetl-go/internal/auth"
+	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/source/schedule"
 )
@@ -101,6 +103,26 @@ func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) error {
 	return respond(w, schedulesAnswer{views, len(views)})
 }
 
+// knownPlaybook refuses a schedule of a playbook that is not in the catalog: it
+// would fail at its ticks, when nobody looks.
+func (s *Server) knownPlaybook(ctx context.Context, spec *event.ScheduleSpec) error {
+	if err := schedule.Check(*spec); err != nil {
+		return err
+	}
+	_, err := s.opt.Plane.Entry(ctx, control.EntryRef{Path: spec.Path, Version: spec.Version})
+	if err == nil || event.CodeOf(err) != event.NotFound {
+		return err
+	}
+	version := ""
+	if spec.Version > 0 {
+		version = fmt.Sprintf(" version %d", spec.Version)
+	}
+	return &event.Error{
+		Code: event.NotFound, Message: fmt.Sprintf("there is no playbook %q%s that could be started", spec.Path, version),
+		Remedy: "register it first; noetl catalog list Playbook shows what there is",
+	}
+}
+
 // permitSchedule refuses a schedule of a playbook the caller may not start, and
 // the names that the schedules of other playbooks have: a path, or a path with a
 // name of its own behind a colon.
@@ -126,6 +148,9 @@ func (s *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.permitSchedule(r.Context(), &spec); err != nil {
+		return err
+	}
+	if err := s.knownPlaybook(r.Context(), &spec); err != nil {
 		return err
 	}
 	view, err := all.Create(schedule.By(r.Context(), s.starter(r.Context())), spec)
@@ -158,6 +183,9 @@ func (s *Server) updateSchedule(w http.ResponseWriter, r *http.Request) error {
 		spec.Path = view.Path
 	}
 	if err := s.permitSchedule(r.Context(), &spec); err != nil {
+		return err
+	}
+	if err := s.knownPlaybook(r.Context(), &spec); err != nil {
 		return err
 	}
 	if view, err = all.Update(schedule.By(r.Context(), s.starter(r.Context())), event.ID(view.ID).String(), spec); err != nil {

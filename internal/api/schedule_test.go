@@ -12,6 +12,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/api"
 	"github.com/noetl/noetl-go/internal/api/apitest"
+	"github.com/noetl/noetl-go/internal/control"
 	"github.com/noetl/noetl-go/internal/event"
 	"github.com/noetl/noetl-go/internal/source/schedule"
 	"github.com/noetl/noetl-go/internal/store/memstore"
@@ -35,7 +36,11 @@ func scheduleServer(t *testing.T) *httptest.Server {
 	service := schedule.New(schedule.Options{
 		Store: memstore.New(), Executions: &startsAll{}, IDs: func() event.ID { return event.ID(100 + ids.Add(1)) }, Clock: func() time.Time { return apitest.Epoch },
 	})
-	return newServer(t, &apitest.Plane{}, func(o *api.Options) { o.Schedules = service })
+	plane := &apitest.Plane{}
+	if _, err := plane.Register(t.Context(), control.RegisterRequest{Content: "path: etl/daily\n"}); err != nil {
+		t.Fatal(err)
+	}
+	return newServer(t, plane, func(o *api.Options) { o.Schedules = service })
 }
 
 // gotten reads an answer that has to be a success.
@@ -105,6 +110,8 @@ func TestWrongSchedulesAreExplained(t *testing.T) {
 		want               []string
 	}{
 		"cron":        {"POST", "/api/schedules", `{"path": "p", "cron": "0 25 * * *"}`, 422, []string{`the hour \"25\"`, "character 3", "want 0-23"}},
+		"no playbook": {"POST", "/api/schedules", `{"path": "etl/dayly", "every": "1h"}`, 404, []string{`there is no playbook \"etl/dayly\"`, "register it first"}},
+		"no version":  {"POST", "/api/schedules", `{"path": "etl/daily", "version": 7, "every": "1h"}`, 404, []string{"version 7"}},
 		"no time":     {"POST", "/api/schedules", `{"path": "p"}`, 422, []string{"nothing says when"}},
 		"no path":     {"POST", "/api/schedules", `{"cron": "@daily", "name": "x"}`, 422, []string{"path of a playbook"}},
 		"state":       {"GET", "/api/schedules?state=odd", "", 422, []string{"want active, paused or ended"}},

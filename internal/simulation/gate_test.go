@@ -120,6 +120,12 @@ func (g *gate) Execution(ctx context.Context, id event.ID) (out store.Execution,
 	return out, err
 }
 
+// RemovedAt needs no fault of its own: it is asked beside a read of the log,
+// which has them, and nothing is removed here.
+func (g *gate) RemovedAt(ctx context.Context, id event.ID) (time.Time, error) {
+	return g.w.store.RemovedAt(ctx, id)
+}
+
 func (g *gate) OpenExecutions(ctx context.Context, after event.ID, before time.Time, limit int) (out []event.ID, err error) {
 	asked := time.Now() // at a time the plane drew; before moves with it
 	err = g.do(ctx, "OpenExecutions", "", nil, func() error {

@@ -86,12 +86,23 @@ func compile(spec event.ScheduleSpec) (*schedule.Plan, error) {
 	return plan, schedule.Err(faults)
 }
 
-// Create stores a schedule; without a name it gets that of its playbook.
-func (s *Service) Create(ctx context.Context, spec event.ScheduleSpec) (event.ScheduleView, error) {
+// Check tells what is wrong with a schedule, as Create would.
+func Check(spec event.ScheduleSpec) error {
+	_, err := compile(withName(spec))
+	return err
+}
+
+// withName gives a schedule without a name that of its playbook.
+func withName(spec event.ScheduleSpec) event.ScheduleSpec {
 	if strings.TrimSpace(spec.Name) == "" {
 		spec.Name = strings.Trim(spec.Path, "/ ")
 	}
-	return s.create(ctx, spec, "")
+	return spec
+}
+
+// Create stores a schedule; without a name it gets that of its playbook.
+func (s *Service) Create(ctx context.Context, spec event.ScheduleSpec) (event.ScheduleView, error) {
+	return s.create(ctx, withName(spec), "")
 }
 
 func (s *Service) create(ctx context.Context, spec event.ScheduleSpec, owner string) (event.ScheduleView, error) {
