@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,13 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	}
 	reg, err := s.opt.Plane.Register(schedule.By(r.Context(), s.starter(r.Context())), control.RegisterRequest{
 		Content: body.Content, ResourceType: body.ResourceType,
-		Permit: func(path string) error { concerning(r.Context(), path); return s.permitChange(r.Context(), path) },
+		Permit: func(path string) error {
+			concerning(r.Context(), path)
+			if slices.Contains(strings.Split(path, "/"), "..") { // in addresses it leads elsewhere
+				return event.Errorf(event.Invalid, "the path %q holds .., which leads nowhere in a catalog", path)
+			}
+			return s.permitChange(r.Context(), path)
+		},
 	})
 	if err != nil {
 		return err

@@ -145,3 +145,14 @@ func starterOf(t *testing.T, p *control.Plane, id string) event.Actor {
 	}
 	return meta.Actor
 }
+
+func TestAPathLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	cl := realServer(t)
+	for path, ok := range map[string]bool{"team/a/../b": false, "..": false, "./x": true, "team/..a/b.c": true} {
+		_, err := cl.Register(t.Context(), playbookAt(path))
+		if ok != (err == nil) || err != nil && event.CodeOf(err) != event.Invalid {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -322,16 +322,3 @@ func TestTheWorkersOfTheSystemAreKeptToAdmins(t *testing.T) {
 		}
 	})
 }
-
-func TestAPathLeadsNowhereElse(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		r := newRig(t)
-		p := r.plane(nil)
-		for path, ok := range map[string]bool{"team/a/../b": false, "..": false, "./x": false, "team/a/.": false, "team/..a/b.c": true} {
-			_, err := p.Register(t.Context(), control.RegisterRequest{Content: strings.Replace(child, "test/child", path, 1)})
-			if ok != (err == nil) || err != nil && event.CodeOf(err) != event.Invalid {
-				t.Errorf("%s: %v", path, err)
-			}
-		}
-	})
-}

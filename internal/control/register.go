@@ -104,9 +104,6 @@ func checkPath(path string) error {
 	if len(path) > maxCatalogPath {
 		return event.Errorf(event.Invalid, "the path has %d bytes, at most %d are accepted", len(path), maxCatalogPath)
 	}
-	if slices.Contains(strings.Split(path, "/"), "..") {
-		return event.Errorf(event.Invalid, "the path %q holds .., which leads nowhere in a catalog", path) // in addresses it leads elsewhere
-	}
 	if strings.ContainsFunc(path, unicode.IsControl) {
 		return event.Errorf(event.Invalid, "the path %q holds a control character: only printable ones are accepted", path)
 	}
