@@ -107,12 +107,13 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 
 # -json lets us count what ran, so that a silently skipped suite shows. The
 # plain text of failing tests is printed as it would be without it.
-# What uses DuckDB is tested with it.
+# What uses DuckDB is tested with it. Tests that start programs wait for most of
+# their time: more of them than cores run at once.
 race: ## all tests, under the race detector where it can find something, with counts
 	@mkdir -p $(BIN)
 	@set +e; export NOETL_TEST_REQUIRE_PG=1 NOETL_TEST_REQUIRE_PROMETHEUS=1 NOETL_TEST_REQUIRE_TOOLS=1 SIM_RUNS=400; \
-	$(GO) test -timeout 12m -parallel 4 -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
-	$(GO) test $(RACE) -timeout 12m -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
+	$(GO) test -timeout 12m -p 3 -parallel 6 -json $(PLAIN_PACKAGES) >$(BIN)/test.json; code=$$?; \
+	$(GO) test $(RACE) -timeout 12m -p 3 -json $(RACE_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	$(GO) test $(RACE) -timeout 12m -json -run 'Watch|Wait|Interrupt|Follow|Logs' ./internal/cli >>$(BIN)/test.json || code=$$?; \
 	$(GO) test $(RACE) -tags duckdb -timeout 12m -json $(DUCKDB_PACKAGES) >>$(BIN)/test.json || code=$$?; \
 	python3 .ci/summary.py $(BIN)/test.json; \

@@ -19,7 +19,7 @@ type fault struct {
 	inject   func(c *campaign, until time.Time)
 }
 
-// Where a fault is tried. Most are on one of the two in every test run, and on
+// Where a fault is tried: on one of the two in every test run, and on
 // both in `make chaos`.
 var (
 	bothBackends = []string{"sqlite", "postgres"}
@@ -37,8 +37,8 @@ func oneOf(backend string) []string {
 // faults lists them all. Each inject returns when what it broke works again.
 func faults() []fault {
 	return []fault{
-		{name: "kill -9 of the server at each failpoint", backends: bothBackends, inject: killServerAtFailpoints},
-		{name: "kill -9 of a worker at each failpoint", backends: bothBackends, inject: killWorkerAtFailpoints},
+		{name: "kill -9 of the server at each failpoint", backends: mostlySQLite, inject: killServerAtFailpoints},
+		{name: "kill -9 of a worker at each failpoint", backends: mostlyPG, inject: killWorkerAtFailpoints},
 		{name: "commits that report a timeout", backends: mostlyPG, inject: commitsWithoutAnswer},
 		{name: "PostgreSQL crashes every few seconds", backends: []string{"postgres"}, prepare: ownPostgres, inject: crashPostgres},
 		{name: "JetStream directory wiped", backends: mostlySQLite, prepare: ownNATS, inject: wipeJetStream},
