@@ -240,13 +240,34 @@ func (f *jsonFilter) judge(all bool) {
 	f.text = append(f.text[:0], text[cut:]...)
 }
 
-// unescaped is the last place up to cut at which no escape sequence is open.
+// unescaped is the last place up to cut at which no escape sequence of a text is
+// open. The text itself begins at such a place.
 func unescaped(text string, cut int) int {
-	const longestEscape = 12 // a surrogate pair
-	for cut > longestEscape && strings.Contains(text[cut-longestEscape:cut], `\`) {
-		cut--
+	at := 0
+	for at < cut {
+		next := at + 1
+		if text[at] == '\\' {
+			next = at + escapeLength(text[at:])
+		}
+		if next > cut {
+			break
+		}
+		at = next
 	}
-	return max(cut, 0)
+	return at
+}
+
+// escapeLength is how long the escape sequence is that a text begins with. The two
+// halves of a character that has two are one.
+func escapeLength(text string) int {
+	const single, double = len(`\u0000`), len(`\ud800\udc00`)
+	switch {
+	case len(text) < 2 || text[1] != 'u':
+		return 2
+	case len(text) > 3 && (text[2] == 'd' || text[2] == 'D') && strings.IndexByte("89abAB", text[3]) >= 0:
+		return double
+	}
+	return single
 }
 
 func (f *jsonFilter) flush(above int) error {
