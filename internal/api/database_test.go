@@ -147,23 +147,3 @@ func TestACheckMayTakeLongAndEndsWithTheServer(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestDatabaseRoutesAreForAdmins(t *testing.T) {
-	t.Parallel()
-	s, err := api.New(api.Options{Plane: &apitest.Plane{}, Authorize: func(_ *http.Request, need api.Role) error {
-		if need == api.Admin {
-			return event.Errorf(event.Forbidden, "no")
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/api/db/init", "/api/db/verify", "/api/db/rebuild"} {
-		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
-		if w.Code != http.StatusForbidden {
-			t.Errorf("%s: %d", path, w.Code)
-		}
-	}
-}

@@ -63,9 +63,6 @@ type Options struct {
 	OpenMetrics bool
 	// Console runs SQL for admins; nil keeps it closed.
 	Console Console
-	// Authorize decides, where authentication is off, whether a request may act in the role its route needs,
-	// answering with an Unauthorized or Forbidden error; nil allows everything.
-	Authorize func(r *http.Request, need Role) error
 	// InternalToken is what callers of the internal routes must present; without
 	// one these routes are closed.
 	InternalToken string

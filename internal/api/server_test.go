@@ -231,22 +231,6 @@ func TestBrowserRequestsOfOtherOriginsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAuthorizeSeesTheRoleOfTheRoute(t *testing.T) {
-	t.Parallel()
-	srv := newServer(t, &apitest.Plane{}, func(o *api.Options) {
-		o.Authorize = func(_ *http.Request, need api.Role) error {
-			if need == api.Viewer {
-				return nil
-			}
-			return event.Errorf(event.Forbidden, "needs %s", need)
-		}
-	})
-	ask(t, srv, "GET", "/api/executions", "").want(t, 200, `[]`)
-	ask(t, srv, "GET", "/health", "").want(t, 200, `{"status":"ok"}`)
-	ask(t, srv, "POST", "/api/execute", `{"path":"a"}`).wantError(t, 403, "needs operator")
-	ask(t, srv, "POST", "/api/events", `{}`).wantError(t, 403, "needs worker")
-}
-
 func TestServeDrainsRequestsAndEndsStreams(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
