@@ -41,6 +41,7 @@ var may = map[string][]string{
 	"internal/redact":    {},
 	"internal/egress":    {},
 	"internal/form":      {},
+	"internal/lru":       {},
 	"internal/obs":       {},
 	"internal/obs/otlp":  {"internal/event", "internal/obs"}, // what speaks the protocol is large: only the program takes it in
 	"internal/failpoint": {"internal/event"},
@@ -66,7 +67,7 @@ var may = map[string][]string{
 
 	// The control plane and its edges.
 	"internal/control": {
-		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/form", "internal/jinja", "internal/obs", "internal/playbook",
+		"internal/bus", "internal/engine", "internal/event", "internal/failpoint", "internal/form", "internal/jinja", "internal/lru", "internal/obs", "internal/playbook",
 		"internal/redact", "internal/replay", "internal/result", "internal/scope", "internal/secret", "internal/secret/*", "internal/snowflake", "internal/store",
 	},
 	"internal/secret":          {"internal/event", "internal/secret/envelope", "internal/store"},
@@ -74,7 +75,7 @@ var may = map[string][]string{
 	"internal/secret/sealed":   {"internal/event"},
 	"internal/secret/provider": {"internal/egress", "internal/event"},
 	"internal/secret/keychain": {"internal/event", "internal/secret", "internal/secret/provider", "internal/store"},
-	"internal/auth":            {"internal/event", "internal/obs", "internal/store"},
+	"internal/auth":            {"internal/event", "internal/lru", "internal/obs", "internal/store"},
 	"internal/result":          {"internal/event", "internal/scope", "internal/store"},
 	"internal/result/*":        {"internal/event", "internal/result"},
 	"internal/source/schedule": {"internal/event", "internal/obs", "internal/schedule", "internal/store"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/lru"
 )
 
 // limiter lets each address do something so often at once, and then again after
@@ -12,7 +13,7 @@ import (
 type limiter struct {
 	burst float64
 	every time.Duration // gives one back
-	seen  *lru[bucket]
+	seen  *lru.Cache[string, bucket]
 }
 
 // bucket is how much an address has used up, as of a time.
@@ -24,7 +25,7 @@ type bucket struct {
 const maxAddresses = 4096
 
 func newLimiter(burst int, every time.Duration) *limiter {
-	return &limiter{burst: float64(burst), every: every, seen: newLRU[bucket](maxAddresses)}
+	return &limiter{burst: float64(burst), every: every, seen: lru.New[string, bucket](maxAddresses)}
 }
 
 func (l *limiter) level(b bucket, now time.Time) float64 {
@@ -33,7 +34,7 @@ func (l *limiter) level(b bucket, now time.Time) float64 {
 
 // wait is how long an address has to wait; 0 when it need not.
 func (l *limiter) wait(address string, now time.Time) time.Duration {
-	b, ok := l.seen.get(network(address))
+	b, ok := l.seen.Get(network(address))
 	if !ok {
 		return 0
 	}
@@ -47,7 +48,7 @@ func (l *limiter) wait(address string, now time.Time) time.Duration {
 // use counts one and tells whether it was still allowed.
 func (l *limiter) use(address string, now time.Time) bool {
 	allowed := false
-	l.seen.update(network(address), func(b bucket) bucket {
+	l.seen.Update(network(address), func(b bucket) bucket {
 		level := l.level(b, now)
 		if allowed = level+1 <= l.burst; allowed {
 			level++

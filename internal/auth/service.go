@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/lru"
 	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -87,7 +88,7 @@ type Service struct {
 	o        Options
 	meters   meters
 	issuers  []*issuer
-	verified *lru[verified]
+	verified *lru.Cache[string, verified]
 	uses     *lastUses
 	failures *limiter
 	logins   *rate.Limiter
@@ -107,7 +108,7 @@ type verified struct {
 func New(o Options) (*Service, error) {
 	o = o.withDefaults()
 	s := &Service{
-		o: o, meters: newMeters(o.Metrics), verified: newLRU[verified](maxVerified), uses: newLastUses(),
+		o: o, meters: newMeters(o.Metrics), verified: lru.New[string, verified](maxVerified), uses: newLastUses(),
 		failures: newLimiter(failuresAtOnce, failureEvery), logins: rate.NewLimiter(loginsPerSecond, loginsAtOnce),
 	}
 	s.record = newRecorder(s)
@@ -193,7 +194,7 @@ func (s *Service) limited(remote string, check func(known func(key string) bool)
 		if wait == 0 {
 			return true
 		}
-		_, ok := s.verified.get(key)
+		_, ok := s.verified.Get(key)
 		return ok
 	})
 	f, ok := errors.AsType[*failure](err)

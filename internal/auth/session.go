@@ -100,7 +100,7 @@ func (s *Service) session(ctx context.Context, secret string, known func(string)
 	}
 	digest, now := hash(secret), s.o.Clock()
 	key := "session " + digest
-	if v, ok := s.verified.get(key); ok && fresh(v, now) {
+	if v, ok := s.verified.Get(key); ok && fresh(v, now) {
 		return v, nil
 	}
 	if !known(key) {
@@ -129,7 +129,7 @@ func (s *Service) session(ctx context.Context, secret string, known func(string)
 			return verified{}, refused(failEndedSession)
 		}
 	}
-	s.verified.put(key, v)
+	s.verified.Put(key, v)
 	return v, nil
 }
 
@@ -182,6 +182,6 @@ func (s *Service) Logout(ctx context.Context, secret string) error {
 	}
 	digest := hash(secret)
 	_, err := s.o.Store.DeleteSession(ctx, digest)
-	s.verified.drop(func(key string, _ verified) bool { return key == "session "+digest })
+	s.verified.DropFunc(func(key string, _ verified) bool { return key == "session "+digest })
 	return err
 }

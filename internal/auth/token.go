@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/lru"
 	"github.com/noetl/noetl-go/internal/store"
 )
 
@@ -53,7 +54,7 @@ func (s *Service) token(ctx context.Context, text string, id event.ID, secret st
 		return verified{}, refused(failUnknownToken)
 	}
 	key, now := "token "+hash(text), s.o.Clock()
-	if v, ok := s.verified.get(key); ok && fresh(v, now) {
+	if v, ok := s.verified.Get(key); ok && fresh(v, now) {
 		s.uses.note(v.token, now)
 		return v, nil
 	}
@@ -76,7 +77,7 @@ func (s *Service) token(ctx context.Context, text string, id event.ID, secret st
 	if err != nil {
 		return verified{}, err
 	}
-	s.verified.put(key, v)
+	s.verified.Put(key, v)
 	s.uses.note(id, now)
 	return v, nil
 }
@@ -217,7 +218,7 @@ func (s *Service) RevokeToken(ctx context.Context, id string) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	s.verified.drop(func(_ string, v verified) bool { return v.token == row.ID })
+	s.verified.DropFunc(func(_ string, v verified) bool { return v.token == row.ID })
 	if _, err := s.o.Store.DeleteSessionsOf(ctx, "token:"+row.ID.String()); err != nil {
 		return Token{}, err // the token is revoked; sessions ask for it
 	}
@@ -274,22 +275,22 @@ func checkBootstrap(text string) error {
 // lastUses gathers when tokens were used, to be written down now and then.
 type lastUses struct {
 	mu      sync.Mutex // guards all below
-	noted   *lru[time.Time]
+	noted   *lru.Cache[string, time.Time]
 	pending map[event.ID]time.Time // no more than tokens that were found good in a minute
 }
 
 func newLastUses() *lastUses {
-	return &lastUses{noted: newLRU[time.Time](maxVerified), pending: map[event.ID]time.Time{}}
+	return &lastUses{noted: lru.New[string, time.Time](maxVerified), pending: map[event.ID]time.Time{}}
 }
 
 func (u *lastUses) note(id event.ID, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if last, ok := u.noted.get(id.String()); ok && now.Sub(last) < useNoted {
+	if last, ok := u.noted.Get(id.String()); ok && now.Sub(last) < useNoted {
 		return
 	}
 	if len(u.pending) < maxVerified {
-		u.noted.put(id.String(), now)
+		u.noted.Put(id.String(), now)
 		u.pending[id] = now
 	}
 }

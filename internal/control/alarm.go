@@ -123,7 +123,7 @@ func (p *Plane) sweepTimers(ctx context.Context) {
 // ringable tells whether a due timer can fire here: the playbook of its
 // execution can be run, as far as is known.
 func (p *Plane) ringable(id event.ID) bool {
-	lv, ok := p.states.get(id)
+	lv, ok := p.states.Get(id)
 	return !ok || lv.program != nil
 }
 

@@ -59,7 +59,7 @@ func (p *Plane) claimIn(ctx context.Context, r event.ClaimRequest) (*event.Comma
 // overAlready refuses what its row shows to be over. Notifications outlive
 // their commands, and a late one must not cost a fold of a finished log.
 func (p *Plane) overAlready(ctx context.Context, execution, eventID event.ID) error {
-	if _, cached := p.states.get(execution); cached {
+	if _, cached := p.states.Get(execution); cached {
 		return nil // the fold answers without the store
 	}
 	row, err := p.store.Command(ctx, execution, eventID)

@@ -170,7 +170,7 @@ func (c *collection) remove(ctx context.Context, r *store.Result, why string) {
 	if !c.dry {
 		var err error
 		done, err = c.p.results.Remove(ctx, *r)
-		c.p.values.drop(r.Ref)
+		c.p.values.Drop(r.Ref)
 		if err != nil {
 			c.report.Failed++
 			c.saw(why, obs.GCFailed)

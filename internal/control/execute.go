@@ -257,14 +257,14 @@ type runnable struct {
 // runnable finds and compiles a catalog entry. Unavailable when the store does
 // not answer; any other error is for good.
 func (p *Plane) runnable(ctx context.Context, ref EntryRef) (*runnable, error) {
-	if r, ok := p.runnables.get(ref.CatalogID); ok && ref.CatalogID != 0 {
+	if r, ok := p.runnables.Get(ref.CatalogID); ok && ref.CatalogID != 0 {
 		return r, nil
 	}
 	entry, err := p.Entry(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := p.runnables.get(entry.CatalogID); ok {
+	if r, ok := p.runnables.Get(entry.CatalogID); ok {
 		return r, nil
 	}
 	if entry.Kind != "playbook" && entry.Kind != "agent" {
@@ -284,7 +284,7 @@ func (p *Plane) runnable(ctx context.Context, ref EntryRef) (*runnable, error) {
 		return nil, invalidPlaybook(entry.Path, err)
 	}
 	r := &runnable{catalogID: entry.CatalogID, path: entry.Path, version: entry.Version, program: prog}
-	p.runnables.put(entry.CatalogID, r)
+	p.runnables.Put(entry.CatalogID, r)
 	return r, nil
 }
 
@@ -298,7 +298,7 @@ func invalidPlaybook(path string, err error) error {
 // traceOf is the trace context of another execution; none when it is unknown,
 // because a parent may live elsewhere.
 func (p *Plane) traceOf(ctx context.Context, id event.ID) (json.RawMessage, error) {
-	if lv, ok := p.states.get(id); ok {
+	if lv, ok := p.states.Get(id); ok {
 		return lv.trace, nil
 	}
 	start, err := p.startOf(ctx, id)

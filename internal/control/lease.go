@@ -72,7 +72,7 @@ func (p *Plane) completeBeats(ctx context.Context, beats []event.Heartbeat) ([]e
 // ended tells whether an execution is over, by its cached state or its row. It
 // does not enter the mailbox: heartbeats must not wait for decisions.
 func (p *Plane) ended(ctx context.Context, id event.ID) (bool, error) {
-	if _, open := p.states.get(id); open {
+	if _, open := p.states.Get(id); open {
 		return false, nil // ended ones are not kept
 	}
 	row, err := p.store.Execution(ctx, id)

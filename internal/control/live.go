@@ -27,11 +27,11 @@ type live struct {
 // open finds the state of an execution in the cache or folds it from the log;
 // fresh tells that it was folded just now. NotFound when it never started.
 func (p *Plane) open(ctx context.Context, id event.ID) (lv *live, fresh bool, err error) {
-	if lv, ok := p.states.get(id); ok {
+	if lv, ok := p.states.Get(id); ok {
 		p.metrics.StatesBuilt.Inc(obs.StateCached, obs.OK)
 		return lv, false, nil
 	}
-	if lv, ok := p.recent.get(id); ok {
+	if lv, ok := p.recent.Get(id); ok {
 		if err := p.stillKept(ctx, id, lv.state); err != nil {
 			return nil, false, err
 		}
@@ -110,17 +110,17 @@ const endedKept = 64
 // for others: hardly anybody asks for them again after the first moment.
 func (p *Plane) keep(id event.ID, lv *live) {
 	if lv.state.Final() {
-		p.states.drop(id)
-		p.recent.put(id, lv)
+		p.states.Drop(id)
+		p.recent.Put(id, lv)
 		return
 	}
-	p.states.put(id, lv)
+	p.states.Put(id, lv)
 }
 
 // drop forgets a state that may not be what the log says.
 func (p *Plane) drop(id event.ID) {
-	p.states.drop(id)
-	p.recent.drop(id)
+	p.states.Drop(id)
+	p.recent.Drop(id)
 }
 
 // storeError makes a coded error of what a store returned: without a code of

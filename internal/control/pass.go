@@ -282,7 +282,7 @@ func (ps *pass) finish() {
 	}
 	ps.deliver()
 	if len(ps.events) > 0 {
-		ps.p.nudges.drop(ps.id)
+		ps.p.nudges.Drop(ps.id)
 		ps.announce()
 		ps.followUp()
 		ps.record()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/noetl/noetl-go/internal/bus"
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/lru"
 	"github.com/noetl/noetl-go/internal/obs"
 	"github.com/noetl/noetl-go/internal/result"
 	"github.com/noetl/noetl-go/internal/store"
@@ -117,9 +118,9 @@ type Plane struct {
 	schedules Declarer
 	began     time.Time
 
-	runnables *lru[event.ID, *runnable]
-	states    *lru[event.ID, *live] // executions that go on
-	recent    *lru[event.ID, *live] // the last few that ended: whoever waited for the end asks for the outcome next
+	runnables *lru.Cache[event.ID, *runnable]
+	states    *lru.Cache[event.ID, *live] // executions that go on
+	recent    *lru.Cache[event.ID, *live] // the last few that ended: whoever waited for the end asks for the outcome next
 
 	mu     sync.Mutex // guards boxes and closed
 	boxes  map[event.ID]*mailbox
@@ -135,10 +136,10 @@ type Plane struct {
 	relay     *relay // nil when others publish events, or nobody
 	alarms    *alarms
 	errands   chan sent
-	values    *lru[string, json.RawMessage]
+	values    *lru.Cache[string, json.RawMessage]
 	results   *result.Service
-	repeats   *lru[event.ID, repeat] // announcements of waiting commands so far
-	nudges    *lru[event.ID, repeat] // recovery looks at silent executions so far
+	repeats   *lru.Cache[event.ID, repeat] // announcements of waiting commands so far
+	nudges    *lru.Cache[event.ID, repeat] // recovery looks at silent executions so far
 	watchers  watchers
 	counters  counters
 	metrics   *obs.Metrics
@@ -146,10 +147,10 @@ type Plane struct {
 	summary   *shortLived[Summary]
 	gauges    *shortLived[Gauges]
 	stalled   endedStalls
-	busy      *shortLived[map[string]bool] // pools whose workers run something
-	awake     atomic.Int64                 // since when silence is watched, in Unix nanoseconds
-	keyed     *lru[event.ID, struct{}]     // executions for which secrets are kept
-	proof     sync.Mutex                   // held while the store is checked or rebuilt
+	busy      *shortLived[map[string]bool]   // pools whose workers run something
+	awake     atomic.Int64                   // since when silence is watched, in Unix nanoseconds
+	keyed     *lru.Cache[event.ID, struct{}] // executions for which secrets are kept
+	proof     sync.Mutex                     // held while the store is checked or rebuilt
 	retaining retaining
 }
 
@@ -166,17 +167,17 @@ func New(o Options) (*Plane, error) {
 	}
 	p := &Plane{
 		o: o, store: o.Store, bus: o.Bus, log: o.Logger, began: o.Clock(),
-		runnables: newLRU[event.ID, *runnable](o.CachePrograms),
-		states:    newLRU[event.ID, *live](o.CacheExecutions),
-		recent:    newLRU[event.ID, *live](endedKept),
+		runnables: lru.New[event.ID, *runnable](o.CachePrograms),
+		states:    lru.New[event.ID, *live](o.CacheExecutions),
+		recent:    lru.New[event.ID, *live](endedKept),
 		boxes:     make(map[event.ID]*mailbox),
 		free:      make(chan *mailbox),
-		repeats:   newLRU[event.ID, repeat](repeatsKept),
-		nudges:    newLRU[event.ID, repeat](repeatsKept),
+		repeats:   lru.New[event.ID, repeat](repeatsKept),
+		nudges:    lru.New[event.ID, repeat](repeatsKept),
 		alarms:    newAlarms(),
 		errands:   make(chan sent, errandQueue),
-		values:    newLRU[string, json.RawMessage](valuesKept),
-		keyed:     newLRU[event.ID, struct{}](o.CacheExecutions),
+		values:    lru.New[string, json.RawMessage](valuesKept),
+		keyed:     lru.New[event.ID, struct{}](o.CacheExecutions),
 	}
 	if p.results, err = p.openResults(); err != nil {
 		return nil, err

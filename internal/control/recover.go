@@ -59,13 +59,13 @@ func (p *Plane) openPage(ctx context.Context, after event.ID, before time.Time) 
 // that waits for a long-running tool is looked at less and less often.
 func (p *Plane) nudgeDue(id event.ID) bool {
 	now := p.now()
-	r, _ := p.nudges.get(id)
+	r, _ := p.nudges.Get(id)
 	if now.Before(r.next) {
 		return false
 	}
 	r.count++
 	r.next = now.Add(min(p.o.Recover<<min(r.count-1, 16), nudgeMost))
-	p.nudges.put(id, r)
+	p.nudges.Put(id, r)
 	return true
 }
 

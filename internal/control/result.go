@@ -227,7 +227,7 @@ func (p *Plane) RemoveResults(ctx context.Context, execution event.ID, scope str
 			done, err := p.results.Remove(ctx, r)
 			if done {
 				removed++
-				p.values.drop(r.Ref)
+				p.values.Drop(r.Ref)
 			}
 			if err != nil {
 				return removed, storeError("remove result", err)

@@ -249,8 +249,8 @@ func (run *retentionRun) count(d due, why string) {
 
 // forget drops what this process remembers of an execution.
 func (run *retentionRun) forget(id event.ID) {
-	run.p.recent.drop(id)
-	run.p.states.drop(id)
+	run.p.recent.Drop(id)
+	run.p.states.Drop(id)
 }
 
 // values removes the values of executions that are kept outside of the store.
@@ -265,7 +265,7 @@ func (run *retentionRun) values(ctx context.Context, list []due) error {
 	}
 	for i := range found {
 		_, err := run.p.results.Remove(ctx, found[i])
-		run.p.values.drop(found[i].Ref)
+		run.p.values.Drop(found[i].Ref)
 		if err != nil { // its execution stays until it can be removed
 			run.p.valueStays(ctx, &found[i], err)
 		}

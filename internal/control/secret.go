@@ -361,7 +361,7 @@ func (ps *pass) forgetSecrets() {
 	if s == nil || s.Keychain == nil || !ps.state.Final() {
 		return
 	}
-	_, noted := ps.p.keyed.get(ps.id)
+	_, noted := ps.p.keyed.Get(ps.id)
 	if !noted && (ps.live.program == nil || len(ps.live.program.Playbook().Keychain) == 0) {
 		return
 	}
@@ -369,7 +369,7 @@ func (ps *pass) forgetSecrets() {
 	ps.p.send(ps.id, func(ctx context.Context) error {
 		_, err := s.Keychain.Forget(ctx, id)
 		if err == nil {
-			ps.p.keyed.drop(id)
+			ps.p.keyed.Drop(id)
 		}
 		return err
 	})

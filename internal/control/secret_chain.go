@@ -134,8 +134,8 @@ func (f *family) place(ctx context.Context, m *member, scope string) (keychain.P
 			return at, failed
 		}
 		at.Root = f.members[len(f.members)-1].row.ExecutionID
-		f.p.keyed.put(at.Root, struct{}{})
-		f.p.keyed.put(at.Execution, struct{}{})
+		f.p.keyed.Put(at.Root, struct{}{})
+		f.p.keyed.Put(at.Execution, struct{}{})
 	}
 	return at, nil
 }

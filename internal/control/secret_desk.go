@@ -53,7 +53,7 @@ func (p *Plane) KeepValue(ctx context.Context, k KeptSecret, d keychain.Deposit)
 		return "", time.Time{}, err
 	}
 	if k.ExecutionID != 0 {
-		p.keyed.put(k.ExecutionID, struct{}{})
+		p.keyed.Put(k.ExecutionID, struct{}{})
 	}
 	return desk.Put(ctx, d)
 }

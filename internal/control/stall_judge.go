@@ -82,7 +82,7 @@ func (in *stallInput) settle(ps *pass) {
 func (ps *pass) judge(ctx context.Context) (StalledExecution, error) {
 	sum := ps.state.Summary()
 	idle := ps.env.Now.Sub(sum.UpdatedAt)
-	nudges, _ := ps.p.nudges.get(ps.id)
+	nudges, _ := ps.p.nudges.Get(ps.id)
 	x := StalledExecution{
 		ExecutionID: event.StringID(ps.id), Path: sum.Path, IdleSeconds: int64(idle.Seconds()), Nudges: nudges.count,
 	}

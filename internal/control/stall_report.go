@@ -81,7 +81,7 @@ func (p *Plane) Sweeps(ctx context.Context) (SweepReport, error) {
 }
 
 func (p *Plane) swept(row *store.Command, age time.Duration, verdict string) SweptCommand {
-	again, _ := p.repeats.get(row.EventID)
+	again, _ := p.repeats.Get(row.EventID)
 	return SweptCommand{
 		ExecutionID: event.StringID(row.ExecutionID), EventID: event.StringID(row.EventID), CommandID: row.CommandID,
 		Step: row.Step, Pool: row.Pool, AgeSeconds: int64(age.Seconds()), Announced: again.count,

@@ -144,7 +144,7 @@ func (p *Plane) rowNote(row *store.Command, attempt int) event.Notification {
 		ExecutionID: row.ExecutionID, EventID: row.EventID, CommandID: row.CommandID, Step: row.Step,
 		ServerURL: p.o.ServerURL, Pool: row.Pool, Attempt: attempt, ToolKind: row.ToolKind,
 	}
-	if lv, ok := p.states.get(row.ExecutionID); ok {
+	if lv, ok := p.states.Get(row.ExecutionID); ok {
 		n.Trace = p.commandTrace(lv.trace, row.EventID)
 	}
 	return n
@@ -159,7 +159,7 @@ type repeat struct {
 // repeatDue tells whether a command may be announced again now, and as which
 // announcement. The pause doubles each time.
 func (p *Plane) repeatDue(id event.ID, now time.Time) (attempt int, ok bool) {
-	r, _ := p.repeats.get(id)
+	r, _ := p.repeats.Get(id)
 	if now.Before(r.next) {
 		return 0, false
 	}
@@ -168,9 +168,9 @@ func (p *Plane) repeatDue(id event.ID, now time.Time) (attempt int, ok bool) {
 
 // repeatNow counts an announcement that is made again whatever the pause.
 func (p *Plane) repeatNow(id event.ID, now time.Time) int {
-	r, _ := p.repeats.get(id)
+	r, _ := p.repeats.Get(id)
 	r.count++
 	r.next = now.Add(min(p.o.Republish<<min(r.count, 16), repeatMost))
-	p.repeats.put(id, r)
+	p.repeats.Put(id, r)
 	return r.count + 1
 }

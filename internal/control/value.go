@@ -20,13 +20,13 @@ const (
 // not be kept.
 func (p *Plane) fetch(ctx context.Context, failed func(error)) scope.Fetch {
 	return func(ref *scope.Reference) json.RawMessage {
-		if raw, ok := p.values.get(ref.Ref); ok {
+		if raw, ok := p.values.Get(ref.Ref); ok {
 			return raw
 		}
 		raw, err := p.Result(ctx, ref.Ref)
 		switch {
 		case err == nil && len(raw) <= valueKept:
-			p.values.put(ref.Ref, raw)
+			p.values.Put(ref.Ref, raw)
 		case err == nil:
 		case event.CodeOf(err) == event.Limit:
 			p.log.Warn("a template asks for a value that is too large for it", "execution_id", ownerOf(ref.Ref), "ref", ref.Ref, "error", err)

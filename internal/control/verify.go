@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/noetl/noetl-go/internal/event"
+	"github.com/noetl/noetl-go/internal/lru"
 	"github.com/noetl/noetl-go/internal/result"
 	"github.com/noetl/noetl-go/internal/store"
 )
@@ -71,7 +72,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifyReport, error) {
 			return VerifyReport{}, err
 		}
 	}
-	v := &verifier{o: o, store: o.Store, compiled: newLRU[event.ID, string](verifyPage)}
+	v := &verifier{o: o, store: o.Store, compiled: lru.New[event.ID, string](verifyPage)}
 	v.report.GeneratedAt = o.Clock().UTC()
 	v.report.ByStatus = make(map[string]int64)
 	v.report.Differences = []Difference{}
@@ -86,7 +87,7 @@ type verifier struct {
 	o        VerifyOptions
 	store    store.Store
 	report   VerifyReport
-	compiled *lru[event.ID, string] // per catalog entry why it cannot be run; "" when it can
+	compiled *lru.Cache[event.ID, string] // per catalog entry why it cannot be run; "" when it can
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -189,7 +190,7 @@ func (v *verifier) conclude(ctx context.Context, a *audit) error {
 // playbookProblem tells why the playbook of an execution cannot be run.
 func (v *verifier) playbookProblem(ctx context.Context, a *audit) (text string, err error) {
 	catalog := a.state.Summary().CatalogID
-	if text, known := v.compiled.get(catalog); known {
+	if text, known := v.compiled.Get(catalog); known {
 		return text, nil
 	}
 	e, err := v.store.Entry(ctx, catalog)
@@ -203,7 +204,7 @@ func (v *verifier) playbookProblem(ctx context.Context, a *audit) (text string, 
 			text = err.Error()
 		}
 	}
-	v.compiled.put(catalog, text)
+	v.compiled.Put(catalog, text)
 	return text, nil
 }
 

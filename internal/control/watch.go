@@ -42,7 +42,7 @@ func (p *Plane) Wait(ctx context.Context, id event.ID) (store.Execution, error) 
 	defer stop()
 	poll := time.NewTicker(waitPoll)
 	defer poll.Stop()
-	_, live := p.states.get(id)
+	_, live := p.states.Get(id)
 	for {
 		if !live {
 			row, err := p.Execution(ctx, id)
